@@ -1,4 +1,4 @@
-"""What redis-py raises, as one of our store errors with a sentence: which server, what happened, what to do next."""
+"""What redis-py raises, as one of our store errors: which server, what happened, what to do next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import (
     StoreUnreachable,
 )
 
-# redis-py drops the code of the replies it has a class for, and keeps it on all others: so both are looked up.
+# redis-py drops the code of a reply it has a class for and keeps all others: so both are looked up.
 _CODES: dict[type[Exception], str] = {
     redis.AuthenticationError: "WRONGPASS",
     redis.AuthorizationError: "NOPERM",
@@ -42,7 +42,11 @@ _REACH = "look whether it runs and whether TENURE_REDIS_URL names it (try: redis
 _SAYS: dict[str, tuple[type[StoreError], str, str]] = {
     "NOAUTH": (StoreRefused, "asks for a password", _PASSWORD),
     "WRONGPASS": (StoreRefused, "refused the credentials", _PASSWORD),
-    "DENIED": (StoreRefused, "is in protected mode", "set a password on it, then put that in TENURE_REDIS_URL"),
+    "DENIED": (
+        StoreRefused,
+        "is in protected mode",
+        "set a password on it, then put that in TENURE_REDIS_URL",
+    ),
     "NOPERM": (StoreRefused, "forbids this user a command or key", _RIGHTS),
     "READONLY": (StoreReadOnly, "is a replica and takes no writes", "point TENURE_REDIS_URL at the primary"),
     "NOREPLICAS": (
@@ -56,15 +60,28 @@ _SAYS: dict[str, tuple[type[StoreError], str, str]] = {
     "MASTERDOWN": (StoreUnreachable, "is a replica that lost its primary", _WAIT),
     "CLUSTERDOWN": (StoreUnreachable, "is a cluster that cannot serve this slot now", _WAIT),
     "TRYAGAIN": (StoreUnreachable, "is moving this slot", _WAIT),
-    "BUSY": (StoreUnreachable, "is busy with a script that does not end", "SCRIPT KILL or FUNCTION KILL ends it"),
+    "BUSY": (
+        StoreUnreachable,
+        "is busy with a script that does not end",
+        "SCRIPT KILL or FUNCTION KILL ends it",
+    ),
     "MAXCONNECTIONS": (StoreUnreachable, "has lent all connections of this process", "use fewer threads"),
-    "TIMEOUT": (StoreUnreachable, "did not answer in time", "look at its load (redis-cli --latency) and the network"),
+    "TIMEOUT": (
+        StoreUnreachable,
+        "did not answer in time",
+        "look at its load (redis-cli --latency) and the network",
+    ),
     "CONNECTION": (StoreUnreachable, "cannot be reached", _REACH),
 }
 
 _TEXTS: tuple[tuple[str, type[StoreError], str, str], ...] = (
     (r"unknown command", StoreTooOld, "does not know a command", "use Redis or Valkey 7.0 or newer"),
-    (r"DB index is out of range", StoreRefused, "has no such database", "use a lower number: redis://host:port/0"),
+    (
+        r"DB index is out of range",
+        StoreRefused,
+        "has no such database",
+        "use a lower number: redis://host:port/0",
+    ),
     (
         r"SSL|certificate",
         StoreUnreachable,

@@ -1,0 +1,240 @@
+"""The embedded server: one Valkey or Redis for each folder, shared by all processes of its user.
+
+    nobody answers ──> take server.lock ──got it──> start a server that inherits the lock
+          ▲                  │                                  │
+          │               held: one lives, starts or ends       │
+          └──────────────────┴──────────────────────────────────┘
+
+The kernel holds `server.lock` as long as the server lives: no pid file can lie, no two write one file. Each
+user holds `users.lock` shared; who can take it alone was the last, and shuts the server down. A killed user
+leaves the server up for the next one. A killed server is started by the first user that misses it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import json
+import os
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+from weakref import WeakMethod
+
+from .machine import PASSING_FILES, file_system, find_server, private_folder
+from .scripts.errors import StoreError, StoreFull, StoreUnreachable
+
+START_LIMIT_S = 10.0
+STARTS = 2
+LONGEST_SOCKET = 100  # the kernel's limit is 108 bytes on Linux and 104 on macOS
+
+CONFIG = """
+daemonize yes
+dir {folder}
+pidfile {pidfile}
+logfile {log}
+port 0
+unixsocket {socket}
+unixsocketperm 700
+appendonly yes
+appendfsync {fsync}
+aof-load-truncated yes
+save ""
+maxmemory-policy noeviction
+hash-max-listpack-value 1024
+"""
+
+
+class EmbeddedServer:
+    """The server of `folder`, started when it is needed and ended by its last user."""
+
+    def __init__(self, folder: Path, *, binary: Path | None = None, disk: bool = False) -> None:
+        self.folder = folder.absolute()
+        self.socket = self.folder / "server.sock"
+        self.log = self.folder / "server.log"
+        self._binary = binary
+        self._disk = disk
+        self._users: int | None = None
+        self._over = False
+        self._log_start = 0
+        self._mutex = threading.RLock()
+        _call_after_fork(WeakMethod(self._after_fork))
+
+    def ensure(self) -> None:
+        """Return when a server answers, or loads its data; start one if there is none. Idempotent."""
+        with self._mutex:
+            self.join()
+            deadline = time.monotonic() + START_LIMIT_S
+            starts = 0
+            while not self._answers():
+                lock = self._lock("server.lock", fcntl.LOCK_EX)
+                if lock is not None:
+                    try:
+                        if starts == STARTS:
+                            raise self._failure(f"the server ended {STARTS} times while it started")
+                        starts += 1
+                        self._start(lock)
+                    finally:
+                        os.close(lock)  # the server holds its own copy
+                elif time.monotonic() > deadline:
+                    raise self._failure(f"another process holds {self.folder}/server.lock and nobody answers")
+                else:
+                    time.sleep(0.005)
+
+    def join(self) -> None:
+        """Be counted as a user, so that nobody shuts the server down; cheap when this process already is."""
+        if self._users is not None:
+            return
+        with self._mutex:
+            if self._over:
+                raise StoreUnreachable(f"the embedded server in {self.folder} is left: this process ends")
+            self._prepare()
+            deadline = time.monotonic() + START_LIMIT_S
+            while self._users is None:
+                self._users = self._lock("users.lock", fcntl.LOCK_SH)
+                if self._users is None:  # the last user is shutting the server down
+                    if time.monotonic() > deadline:
+                        raise self._failure("its last user is shutting it down and does not get on")
+                    time.sleep(0.005)
+            if self._disk:  # remembered, so that no other process starts it with less than was promised here
+                (self.folder / "synced").touch()
+            atexit.unregister(self._at_exit)
+            atexit.register(self._at_exit)
+
+    def close(self) -> None:
+        """Stop being a user; the last one ends the server and waits for its end. A later call joins again."""
+        with self._mutex:
+            users, self._users = self._users, None
+            if users is None:
+                return
+            os.close(users)
+            try:
+                alone = self._lock("users.lock", fcntl.LOCK_EX)
+            except StoreError:
+                return  # the folder is gone, and with it the way to the server
+            if alone is None:
+                return
+            try:
+                self._shut_down()
+            finally:
+                os.close(alone)
+
+    def warnings(self) -> list[str]:
+        """What to tell an operator about where the data lies."""
+        kind = file_system(self.folder)
+        if kind not in PASSING_FILES:
+            return []
+        return [f"{self.folder} is on {kind}: the data ends with this container or machine"]
+
+    def _at_exit(self) -> None:
+        self._over = True  # a daemon thread that still runs must not start a server nobody will end
+        self.close()
+
+    def _after_fork(self) -> None:
+        """A child is no user before it joins: its copy of the lock would speak for the parent."""
+        self._mutex = threading.RLock()
+        if self._users is not None:
+            os.close(self._users)
+            self._users = None
+
+    def _prepare(self) -> None:
+        self.folder = private_folder(self.folder.resolve())
+        self.log = self.folder / "server.log"
+        self.socket = self.folder / "server.sock"
+        if len(os.fsencode(self.socket)) > LONGEST_SOCKET:
+            # Not TMPDIR: processes with another one must find the same socket.
+            name = blake2b(os.fsencode(self.folder), digest_size=8).hexdigest()
+            self.socket = private_folder(Path(f"/tmp/tenure-{os.geteuid()}-{name}")) / "server.sock"
+
+    def _lock(self, name: str, kind: int) -> int | None:
+        try:
+            descriptor = os.open(self.folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as exc:
+            raise self._failure(f"{exc.strerror} at {exc.filename}") from exc
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        return descriptor
+
+    def _answers(self) -> bool:
+        """Whether a server lives: an error reply counts (it loads), and so does silence (it is busy)."""
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(1)
+            try:
+                probe.connect(str(self.socket))
+                probe.sendall(b"PING\r\n")
+                return probe.recv(1) != b""
+            except TimeoutError:
+                return True
+            except OSError:
+                return False
+
+    def _start(self, lock: int) -> None:
+        """Start the server as a daemon that inherits `lock`. It removes the socket a dead one left behind."""
+        config = CONFIG.format(
+            folder=_quoted(self.folder),
+            pidfile=_quoted(self.folder / "server.pid"),
+            log=_quoted(self.log),
+            socket=_quoted(self.socket),
+            fsync="always" if (self.folder / "synced").exists() else "everysec",
+        )
+        self._log_start = self.log.stat().st_size if self.log.exists() else 0
+        done = subprocess.run(
+            [find_server(self._binary), "-"],
+            input=os.fsencode(config),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=(lock,),
+            umask=0o077,
+            env={**os.environ, "LC_ALL": "C"},  # Redis 7.2 does not start under a locale this machine lacks
+            check=False,
+        )
+        if done.returncode:
+            raise self._failure(done.stdout.decode(errors="replace").strip())
+
+    def _shut_down(self) -> None:
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(START_LIMIT_S)
+            try:
+                line.connect(str(self.socket))
+                line.sendall(b"SHUTDOWN\r\n")
+                if line.recv(100):
+                    return  # refused; it stays for the next user
+            except OSError:
+                return  # already gone, or hung
+        deadline = time.monotonic() + START_LIMIT_S
+        while (lock := self._lock("server.lock", fcntl.LOCK_EX)) is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        if lock is not None:
+            os.close(lock)
+
+    def _failure(self, why: str) -> StoreError:
+        """What to raise when there is no server: the reason, what it logged, and whether the disk is full."""
+        said = self.log.read_bytes()[self._log_start :].decode(errors="replace") if self.log.exists() else ""
+        last = "".join(f"\n  | {line}" for line in said.splitlines()[-5:])
+        text = f"no embedded server in {self.folder}: {why}{last}"
+        if shutil.disk_usage(self.folder).free < 1 << 20:
+            return StoreFull(
+                f"{text}\nthe disk is full", hint="free some space, or move TENURE_DATA elsewhere"
+            )
+        return StoreUnreachable(text, hint=f"see {self.log}, or set TENURE_REDIS_URL to a server of your own")
+
+
+def _quoted(path: Path) -> str:
+    return json.dumps(str(path), ensure_ascii=False)
+
+
+def _call_after_fork(method: WeakMethod[Callable[[], None]]) -> None:
+    def call() -> None:
+        bound = method()
+        if bound is not None:
+            bound()
+
+    os.register_at_fork(after_in_child=call)
