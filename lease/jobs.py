@@ -1,0 +1,155 @@
+"""What the ledger gives back: leases to those who work, job views to those who look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ..scripts.states import ENDED, State
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """The answer to an enqueue; `created` is False when the idempotency key already had a job."""
+
+    id: str
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What the tenant index has to hear: a queue of a tenant wants a visit at `due_ms` (None: not at all)."""
+
+    tenant: str
+    queue: str
+    due_ms: int | None
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The time-bound right to work on a job, and all that is needed to do so."""
+
+    tenant: str
+    id: str
+    task: str
+    fence: int
+    attempt: int
+    expires_at: int
+    deadline: int
+    generation: int
+    failures: int
+    chunk: int
+    edit: int
+    created_at: int
+    run_at: int
+    background: bool
+    fire: str
+    fire_time: int | None
+    max_attempts: int
+    trace: str
+    args: bytes
+    cursor: bytes
+
+    @property
+    def operation_key(self) -> str:
+        """Stable over all attempts at the same input; new when the payload is edited."""
+        return f"{self.id}.{self.edit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The answer to a claim: the leases, or `reason` (`no_jobs`, `not_due`) if there are none, and what the index must hear."""
+
+    leases: list[Lease]
+    reason: str
+    news: News
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    number: int
+    generation: int
+    status: str
+    cause: str | None
+    fence: int
+    worker: str
+    started_at: int
+    ended_at: int | None
+    chunks: int
+    error: str | None
+    stack: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Progress of a background task. `samples` are (working ms, done) at each commit; `lines` are (number, ms, text)."""
+
+    done: int | None
+    total: int | None
+    doing: int | None
+    message: str
+    busy_ms: int
+    running_since: int | None
+    samples: tuple[tuple[int, int], ...]
+    lines: tuple[tuple[int, int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """One job as it stood at `read_at` (server clock, epoch ms like all times here)."""
+
+    tenant: str
+    id: str
+    task: str
+    status: State
+    pool: str
+    priority: int
+    created_at: int
+    run_at: int
+    started_at: int | None
+    finished_at: int | None
+    generation: int
+    revision: int
+    fence: int | None
+    lease_until: int | None
+    worker: str | None
+    failures: int
+    losses: int
+    max_attempts: int
+    chunk: int
+    edit: int
+    args: bytes
+    result: bytes
+    cursor: bytes
+    dead_reason: str | None
+    reason: str | None
+    idempotency_key: str | None
+    source: str | None
+    trace: str
+    fire: str | None
+    fire_time: int | None
+    background: bool
+    attempts: tuple[Attempt, ...]
+    progress: Progress | None
+    blocker: str | None
+    read_at: int
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ENDED
+
+    @property
+    def operation_key(self) -> str:
+        return f"{self.id}.{self.edit}"
+
+    @property
+    def error(self) -> Attempt | None:
+        """The newest attempt that has an error."""
+        return next((attempt for attempt in reversed(self.attempts) if attempt.error), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some jobs in a stable order, and the cursor of the next page (None: there is none)."""
+
+    items: list[JobView]
+    next_cursor: str | None

@@ -1,0 +1,244 @@
+"""The ledger of one tenant: its verbs, in the order of a job's life."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..scripts import Call, Keys, Scripts
+from ..scripts.errors import NotFound, TenureError
+from ..scripts.loader import Arg, item, texts
+from . import views
+from .ids import new_id
+from .index import DUE, REAP, TenantIndex
+from .jobs import Claim, Enqueued, JobView, Lease, News, Page
+from .listing import list_jobs
+from .outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
+from .payload import digest
+from .retry import Retry
+from .tasks import DEFAULT_POOL
+
+LEASE_MS = 60_000
+GRACE_MS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to make. `when` is None for now, "+N" for N ms from now, or epoch ms; `fields` are further fields of its row."""
+
+    task: str
+    args: bytes = b""
+    pool: str = DEFAULT_POOL
+    when: int | str | None = None
+    idempotency_key: str | None = None
+    unique_mode: str = "kept"
+    fields: Mapping[str, Arg] = field(default_factory=dict[str, Arg])
+    id: str = field(default_factory=new_id)
+
+    def flat(self) -> list[Arg]:
+        pairs: dict[str, Arg] = dict(self.fields)
+        unique = same = ""
+        if self.args:
+            pairs["args"] = self.args
+        if self.idempotency_key is not None:
+            unique, same = digest(self.idempotency_key), digest(self.task, self.args)
+            pairs["unique_key"] = self.idempotency_key
+            if self.unique_mode != "kept":
+                pairs["unique_mode"] = self.unique_mode
+        when = "" if self.when is None else self.when
+        head: list[Arg] = [self.id, self.task, self.pool, when, unique, same, len(pairs)]
+        return head + [part for pair in pairs.items() for part in pair]
+
+
+class Ledger:
+    """All operations on the jobs of one tenant. Every one is a single script; a refused one changes nothing."""
+
+    def __init__(self, scripts: Scripts, keys: Keys, index: TenantIndex, lease_ms: int = LEASE_MS) -> None:
+        self.scripts = scripts
+        self.keys = keys
+        self.index = index
+        self.lease_ms = lease_ms
+
+    @property
+    def tenant(self) -> str:
+        return self.keys.tenant
+
+    def at(self, now: int) -> Ledger:
+        """The same ledger with a virtual clock; for tests."""
+        scripts = self.scripts.at(now)
+        return Ledger(scripts, self.keys, TenantIndex(scripts, self.keys.namespace), self.lease_ms)
+
+    def enqueue(self, job: NewJob) -> Enqueued:
+        """Make a job. Raises KeyReused when its idempotency key belongs to a job with other arguments."""
+        answer = self.enqueue_many([job])[0]
+        if isinstance(answer, TenureError):
+            raise answer
+        return answer
+
+    def enqueue_many(self, jobs: Sequence[NewJob]) -> list[Enqueued | TenureError]:
+        """Make many jobs in one call; a refused one stands in the answer as the error it is."""
+        self.index.register(self.tenant)
+        rest = [part for job in jobs for part in job.flat()]
+        answers, news = self.scripts.run(self._call("enqueue", {}, self._enqueued, rest))
+        self.index.put(news)
+        return answers
+
+    def claim(self, pool: str, worker: str, want: int = 1) -> Claim:
+        """Lease up to `want` due jobs of `pool` to `worker`, or say why there are none."""
+        claim = self.scripts.run(self.claim_call(pool, worker, want, new_token()))
+        self.index.put([claim.news])
+        return claim
+
+    def claim_call(self, pool: str, worker: str, want: int, token: str, grace_ms: int = GRACE_MS) -> Call[Claim]:
+        """The claim, not yet sent. Sent again under the same `token` it answers the same leases."""
+        args: dict[str, Arg] = {
+            "pool": pool,
+            "worker": worker,
+            "token": token,
+            "lease": self.lease_ms,
+            "grace": grace_ms,
+            "want": want,
+        }
+        return self._call("claim", args, lambda reply: self._claim(pool, reply))
+
+    def renew(self, leases: Iterable[Lease]) -> list[int | TenureError]:
+        """Prolong leases; for each its new expiry, or StaleFence when it was lost."""
+        return self.scripts.run(self.renew_call([(lease.id, lease.fence) for lease in leases]))
+
+    def renew_call(self, held: Iterable[tuple[str, int]]) -> Call[list[int | TenureError]]:
+        rest: list[Arg] = [part for pair in held for part in pair]
+        return self._call("renew", {"lease": self.lease_ms}, _expiries, rest)
+
+    def report(
+        self,
+        lease: Lease,
+        *,
+        cursor: bytes = b"",
+        done: int | None = None,
+        total: int | None = None,
+        doing: int | None = None,
+        message: str = "",
+        lines: Sequence[str] = (),
+    ) -> int:
+        """Show progress; with a cursor, commit it. Answers the revision; raises StaleFence when the lease was lost."""
+        args: dict[str, Arg] = {
+            "id": lease.id,
+            "fence": lease.fence,
+            "cursor": cursor,
+            "done": _text(done),
+            "total": _text(total),
+            "doing": _text(doing),
+            "message": message,
+        }
+        return self.scripts.run(self._call("report", args, int, list(lines)))
+
+    def settle(self, lease: Lease, outcome: Outcome) -> None:
+        """End the attempt. The same outcome twice is accepted once. Raises StaleFence when a later claim has taken over."""
+        (refused,), news = self.scripts.run(self.settle_call([(lease.id, lease.fence, outcome)]))
+        if refused:
+            raise refused
+        self.index.put(news)
+
+    def settle_call(
+        self, ends: Iterable[tuple[str, int, Outcome]]
+    ) -> Call[tuple[list[TenureError | None], list[News]]]:
+        rest = [part for id_, fence, outcome in ends for part in (id_, fence, *_outcome(outcome))]
+        return self._call("settle", {}, self._settled, rest)
+
+    def reap(self, limit: int = 100) -> list[tuple[str, str]]:
+        """Take back what expired: (id, state it went to). Tells the index when to come again."""
+        delays: list[Arg] = [Retry().backoff_ms(failures) for failures in range(1, 11)]
+        call = self._call("reap", {"limit": limit}, lambda reply: reply, delays)
+        due, version, ended, news = self.scripts.run(call)
+        self.index.put([News(self.tenant, REAP, int(due) if due else None, int(version)), *self._news(news)])
+        return [(id_.decode(), state.decode()) for id_, state in ended]
+
+    def cancel(self, job_id: str, reason: str = "") -> str:
+        """Cancel a job; answers the state it was in. A running one loses its right to write at once."""
+        return self.scripts.run(self._call("cancel", {"id": job_id, "reason": reason}, lambda reply: reply.decode()))
+
+    def get(self, job_id: str, lines: int = 0) -> JobView:
+        """One job, with the newest `lines` log lines. Raises NotFound."""
+        found = self.get_many([job_id], lines)
+        if not found:
+            raise NotFound(f"job {job_id!r:.40} is not in the ledger of tenant {self.tenant}", hint="tenure jobs list")
+        return found[0]
+
+    def get_many(self, job_ids: Sequence[str], lines: int = 0) -> list[JobView]:
+        """Those of the jobs that exist, in the order asked."""
+        if not job_ids:
+            return []
+        return self.scripts.run(
+            self._call("read", {"lines": lines}, lambda reply: views.jobs(self.tenant, reply), list(job_ids))
+        )
+
+    def list(
+        self, *, status: str | None = None, task: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> Page:
+        """A page of jobs, newest first (pending ones by due time). Raises BadInput for a cursor that is not ours."""
+        return list_jobs(self, status=status, task=task, limit=limit, cursor=cursor)
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """How many jobs there are by (task, state)."""
+        flat = self.scripts.run(self._call("counts", {}, lambda reply: texts(reply[1])))
+        return {(task, state): int(n) for key, n in views.pairs(flat) for task, _, state in [key.rpartition("|")]}
+
+    def standing(self) -> list[News]:
+        """What the index should know of this tenant, read from the ledger itself; the sweep puts it there."""
+        flat = self.scripts.run(self._call("standing", {}, texts))
+        return [News(self.tenant, queue, int(due), int(flat[0])) for queue, due in views.pairs(flat[1:])]
+
+    def _call(
+        self, script: str, args: Mapping[str, Arg], parse: Callable[[Any], Any], rest: Sequence[Arg] = ()
+    ) -> Call[Any]:
+        return Call(script, self.keys.home, args, parse, rest)
+
+    def _enqueued(self, reply: Any) -> tuple[list[Enqueued | TenureError], list[News]]:
+        answers = [
+            Enqueued(one[0].decode(), one[1] == b"1") if isinstance(one, list) else item(one) for one in reply[0]
+        ]
+        return answers, self._news(reply[1])  # type: ignore[return-value]
+
+    def _claim(self, pool: str, reply: Any) -> Claim:
+        version, due, reason, *rows = reply
+        leases = [views.lease(self.tenant, row) for row in rows]
+        news = News(self.tenant, DUE + pool, int(due) if due else None, int(version))
+        return Claim(leases, reason.decode(), news)
+
+    def _settled(self, reply: Any) -> tuple[list[TenureError | None], list[News]]:
+        return [item(one) for one in reply[0]], self._news(reply[1])
+
+    def _news(self, reply: Any) -> list[News]:
+        return [News(self.tenant, DUE + pool.decode(), int(due), int(version)) for pool, due, version in reply]
+
+
+def new_token() -> str:
+    """A name for one claim, so that a claim sent twice is answered once."""
+    return os.urandom(8).hex()
+
+
+def _text(number: int | None) -> Arg:
+    return "" if number is None else number
+
+
+def _expiries(reply: list[bytes]) -> list[int | TenureError]:
+    return [item(one) or int(one) for one in reply]
+
+
+def _outcome(outcome: Outcome) -> tuple[Arg, ...]:
+    """kind, cause, summary, stack, payload, delay, done, total: as the script's header has them."""
+    match outcome:
+        case Succeed(result):
+            return "succeed", "", "", "", result, 0, "", ""
+        case SkipRest(reason):
+            return "skip", "", reason, "", "", 0, "", ""
+        case NextChunk(cursor, done, total, delay_ms, message):
+            return "continue", "", message, "", cursor, delay_ms, _text(done), _text(total)
+        case Fail(summary, cause, delay_ms, permanent, stack):
+            return "fail", cause, summary, stack, "permanent" if permanent else "", delay_ms, "", ""
+        case Lose(summary, cause):
+            return "lose", cause, summary, "", "", 0, "", ""
+        case GiveBack(started):
+            return "give_back", "released", "", "", "" if started else "unstarted", 0, "", ""

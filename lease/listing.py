@@ -1,0 +1,105 @@
+"""Pages of jobs: by state from the state's own list, else from the journals of the tasks, merged newest first."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..scripts import Call
+from ..scripts.errors import BadInput
+from ..scripts.loader import texts
+from ..scripts.states import State
+from .jobs import JobView, Page
+
+if TYPE_CHECKING:
+    from .ledger import Ledger
+
+LONGEST = 100
+# A position in a source: None is its start (the newest entry), "" its end.
+Positions = dict[str, str]
+
+
+def list_jobs(ledger: Ledger, *, status: str | None, task: str | None, limit: int, cursor: str | None) -> Page:
+    """See Ledger.list."""
+    if not 1 <= limit <= LONGEST:
+        raise BadInput(f"limit {limit!r} is out of range: 1 to {LONGEST}", hint="the default is 50")
+    positions = _read_cursor(cursor)
+    sources = _sources(ledger, _state(status), task)
+    if status == State.PENDING:
+        order: Callable[[JobView], Any] = lambda job: (job.run_at, job.id)  # noqa: E731
+    else:
+        order = lambda job: (-job.created_at, job.id)  # noqa: E731
+    wanted = (lambda job: job.task == task) if status and task else (lambda job: True)
+    return _merge(ledger, sources, positions, order, wanted, limit)
+
+
+def _state(status: str | None) -> State | None:
+    try:
+        return State(status) if status else None
+    except ValueError:
+        raise BadInput(f"status {status!r:.40} is not a state", hint=f"one of: {', '.join(State)}") from None
+
+
+def _sources(ledger: Ledger, status: State | None, task: str | None) -> list[tuple[str, str]]:
+    """(family, name) of the lists that together hold the jobs asked for."""
+    counted = ledger.counts()
+    if status is State.PENDING:
+        pools = {news.queue.removeprefix("due:") for news in ledger.standing() if news.queue.startswith("due:")}
+        return [("queue", pool) for pool in sorted(pools)]
+    if status is State.RUNNING:
+        return [("running", "")]
+    if status is State.SUCCEEDED:
+        return [("succeeded", "")]
+    if status:
+        return [("stopped", status)]
+    return [("journal", name) for name in sorted({key[0] for key in counted} if not task else {task})]
+
+
+def _merge(
+    ledger: Ledger,
+    sources: list[tuple[str, str]],
+    positions: Positions,
+    order: Callable[[JobView], Any],
+    wanted: Callable[[JobView], bool],
+    limit: int,
+) -> Page:
+    """Take the first `limit` jobs over all sources; what was read but not taken stays in its source for the next page."""
+    found: list[tuple[str, int, JobView]] = []
+    ends: Positions = {}
+    for family, name in sources:
+        place = f"{family}:{name}"
+        if positions.get(place) == "":
+            ends[place] = ""
+            continue
+        step = -1 if family in ("journal", "succeeded") else 1
+        ends[place], first, ids = _read(ledger, family, name, int(positions.get(place, min(step, 0))), limit)
+        spot = {id_: int(first) + step * at for at, id_ in enumerate(ids)}
+        found += [(place, spot[job.id], job) for job in ledger.get_many(ids) if wanted(job)]
+    found.sort(key=lambda entry: order(entry[2]))
+    taken, left = found[:limit], found[limit:]
+    for place, at, _ in reversed(left):
+        ends[place] = str(at)
+    more = any(after != "" for after in ends.values())
+    return Page([job for _, _, job in taken], _write_cursor(ends) if more else None)
+
+
+def _read(ledger: Ledger, family: str, name: str, start: int, limit: int) -> tuple[str, str, list[str]]:
+    args = {"family": family, "name": name, "from": start, "limit": limit}
+    reply = ledger.scripts.run(Call("list", ledger.keys.home, args, texts))
+    return reply[0], reply[1], reply[2:]
+
+
+def _write_cursor(positions: Positions) -> str:
+    return base64.urlsafe_b64encode(json.dumps(positions).encode()).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str | None) -> Positions:
+    if not cursor:
+        return {}
+    try:
+        data = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        return {str(place): "" if at == "" else str(int(at)) for place, at in data.items()}
+    except (ValueError, AttributeError, TypeError):
+        raise BadInput(f"cursor {cursor!r:.40} is not one this list gave", hint="start again without a cursor") from None

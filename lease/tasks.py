@@ -1,0 +1,113 @@
+"""Tasks: functions with a key. The registry is closed: what is not registered by code is never run."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ..scripts.errors import BadInput, UnknownTask
+from .retry import Retry
+
+_KEY = re.compile(r"[a-z0-9_-][a-z0-9_.-]{0,99}")
+_POOL = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+DEFAULT_POOL = "advance"
+DEFAULT_TIMEOUT_MS = 600_000
+
+
+def check_pool(pool: str) -> str:
+    """Return `pool` if it may name one, else refuse it."""
+    if not isinstance(pool, str) or not _POOL.fullmatch(pool):
+        raise BadInput(
+            f"pool {pool!r:.60} is not a pool name: lower-case letters, digits, '_' and '-', at most 32",
+            hint="the built-in pools are 'advance' and 'outbound'",
+        )
+    return pool
+
+
+def check_priority(priority: int) -> int:
+    """Return `priority` if it is one, else refuse it."""
+    if isinstance(priority, bool) or not isinstance(priority, int) or not 0 <= priority <= 9:
+        raise BadInput(f"priority {priority!r:.60} is out of range: 0 (first) to 9 (last)", hint="the default is 5")
+    return priority
+
+
+@dataclass(frozen=True)
+class Task:
+    """A registered function and how its jobs run."""
+
+    key: str
+    function: Callable[..., Any]
+    pool: str = DEFAULT_POOL
+    priority: int = 5
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    retry: Retry = field(default_factory=Retry)
+    background: bool = False
+    startable: bool = False
+    aliases: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in (self.key, *self.aliases):
+            if not isinstance(name, str) or not _KEY.fullmatch(name):
+                raise BadInput(
+                    f"task key {name!r:.60} is not allowed: lower-case letters, digits, '_', '-' and '.', at most 100",
+                    hint="name it like 'reports.daily'",
+                )
+        check_pool(self.pool)
+        check_priority(self.priority)
+
+    @cached_property
+    def takes_ctx(self) -> bool:
+        """Whether the first parameter is the context: named `ctx`, or annotated as Ctx."""
+        first = next(iter(self._parameters), None)
+        return first is not None and (first.name == "ctx" or "Ctx" in str(first.annotation))
+
+    @cached_property
+    def _parameters(self) -> list[inspect.Parameter]:
+        return list(inspect.signature(self.function).parameters.values())
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments as the function would get them, so that equal calls are equal. Raises BadInput if they do not fit."""
+        parameters = self._parameters[1:] if self.takes_ctx else self._parameters
+        signature = inspect.Signature(parameters)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as exc:
+            raise BadInput(
+                f"task {self.key} does not take these arguments: {exc}", hint=f"its signature is {self.key}{signature}"
+            ) from None
+        return list(bound.args), dict(sorted(bound.kwargs.items()))
+
+
+class Registry:
+    """The tasks an application has registered, by key and alias."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task] = {}
+
+    def add(self, task: Task) -> Task:
+        for name in (task.key, *task.aliases):
+            known = self._tasks.get(name)
+            if known and known.function is not task.function:
+                raise BadInput(f"task key {name!r} is registered twice", hint="give one of the two another key")
+            self._tasks[name] = task
+        return task
+
+    def get(self, key: str) -> Task:
+        """The task of that key or alias. Raises UnknownTask, naming the nearest."""
+        task = self._tasks.get(key)
+        if task:
+            return task
+        near = difflib.get_close_matches(str(key)[:100], self._tasks, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"registered are: {', '.join(sorted(self._tasks)) or 'none'}"
+        raise UnknownTask(f"no task {key!r:.100} is registered", hint=hint)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._tasks
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(sorted({id(task): task for task in self._tasks.values()}.values(), key=lambda task: task.key))

@@ -1,0 +1,141 @@
+"""Every error Tenure raises, in one tree.
+
+    TenureError
+    ├── BadInput            refused before the store was asked (also a ValueError)
+    │   ├── BadPayload      a value that cannot be stored exactly, or is too large
+    │   └── UnknownTask     no task of that name is registered
+    ├── NotFound            no such job, schedule or lease in this tenant
+    ├── Conflict            the state of things forbids it
+    │   ├── KeyReused       the idempotency key belongs to a job with other arguments
+    │   ├── WrongState      the operation is not in the state table
+    │   └── StalePlan       a schedule or trigger has moved on since it was read
+    ├── StaleFence          a later holder has taken over; this one may write nothing
+    ├── LeaseLost           the right to work has ended; stop
+    ├── LeaseTaken          somebody else holds the named lease
+    ├── Canceled            a person canceled the job; raised inside the task by `ctx.check()`
+    ├── JobFailed           `job.result()` of a job that did not succeed
+    ├── MissingExtra        an optional package is needed and not installed
+    └── StoreError          the server
+        ├── StoreUnreachable, StoreTooOld, StoreReadOnly, StoreFull, StoreEvicts
+        ├── StoreRefused    credentials or rights
+        └── DurabilityUnavailable
+
+Each carries `code` for machines, `hint` (the next step) for people, and its message names the value,
+what was found and what would have been right.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class TenureError(Exception):
+    """Base of all errors that Tenure raises on purpose."""
+
+    code: ClassVar[str] = "TENURE_ERROR"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class BadInput(TenureError, ValueError):
+    """The caller's value breaks a rule; nothing was sent to the store."""
+
+    code = "BAD_INPUT"
+
+
+class BadPayload(BadInput):
+    code = "BAD_PAYLOAD"
+
+
+class UnknownTask(BadInput):
+    code = "UNKNOWN_TASK"
+
+
+class NotFound(TenureError):
+    code = "NOT_FOUND"
+
+
+class Conflict(TenureError):
+    code = "CONFLICT"
+
+
+class KeyReused(Conflict):
+    code = "KEY_REUSED"
+
+
+class WrongState(Conflict):
+    code = "WRONG_STATE"
+
+
+class StalePlan(Conflict):
+    code = "STALE_PLAN"
+
+
+class StaleFence(TenureError):
+    code = "STALE_FENCE"
+
+
+class LeaseLost(TenureError):
+    code = "LEASE_LOST"
+
+
+class LeaseTaken(TenureError):
+    code = "LEASE_TAKEN"
+
+
+class Canceled(TenureError):
+    code = "CANCELED"
+
+
+class JobFailed(TenureError):
+    code = "JOB_FAILED"
+
+
+class MissingExtra(TenureError):
+    code = "MISSING_EXTRA"
+
+
+class StoreError(TenureError):
+    code = "STORE_ERROR"
+
+
+class StoreUnreachable(StoreError):
+    code = "STORE_UNREACHABLE"
+
+
+class StoreTooOld(StoreError):
+    code = "STORE_TOO_OLD"
+
+
+class StoreReadOnly(StoreError):
+    code = "STORE_READ_ONLY"
+
+
+class StoreFull(StoreError):
+    code = "STORE_FULL"
+
+
+class StoreEvicts(StoreError):
+    code = "STORE_EVICTS"
+
+
+class StoreRefused(StoreError):
+    code = "STORE_REFUSED"
+
+
+class DurabilityUnavailable(StoreError):
+    code = "DURABILITY_UNAVAILABLE"
+
+
+_BY_CODE: dict[str, type[TenureError]] = {
+    kind.code: kind for kind in (NotFound, KeyReused, WrongState, StalePlan, StaleFence, LeaseTaken, BadInput)
+}
+
+
+def refusal(text: str) -> TenureError | None:
+    """The error a script's `CODE sentence` stands for, or None when the code is not ours."""
+    code, _, sentence = text.partition(" ")
+    kind = _BY_CODE.get(code)
+    return kind(sentence) if kind else None

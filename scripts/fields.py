@@ -1,0 +1,84 @@
+"""The fields of a job's row: long names for code, short ones for storage. Defaults are left out of the row.
+
+A hash stays in Redis's compact form only while no value passes 64 bytes, so long values (`BLOBS`) move to a key of their
+own. Besides these, a row has for each attempt N the fields `aN` (packed: generation, status, cause, fence, start, length
+in ms, chunks) and `wN` (the worker's name).
+"""
+
+from __future__ import annotations
+
+FIELDS: dict[str, str] = {
+    "task": "t",
+    "state": "s",
+    "pool": "q",
+    "priority": "p",
+    "created": "c",
+    "run_at": "r",
+    "generation": "g",
+    "revision": "v",
+    "fence": "f",
+    "deadline": "x",
+    "attempts": "n",
+    "failures": "k",
+    "losses": "z",
+    "chunk": "h",
+    "timeout": "T",
+    "max_attempts": "m",
+    "max_lost": "M",
+    "args": "a",
+    "result": "o",
+    "cursor": "u",
+    "message": "e",
+    "unique": "y",
+    "unique_key": "Y",
+    "unique_mode": "i",
+    "digest": "d",
+    "dead_reason": "R",
+    "reason": "b",
+    "started": "S",
+    "finished": "F",
+    "source": "o1",
+    "trace": "tr",
+    "fire": "fi",
+    "fire_time": "ft",
+    "background": "B",
+    "record": "rc",
+    "edit": "E",
+}
+
+DEFAULTS: dict[str, str] = {
+    "state": "pending",
+    "pool": "advance",
+    "priority": "5",
+    "generation": "1",
+    "revision": "1",
+    "attempts": "0",
+    "failures": "0",
+    "losses": "0",
+    "chunk": "0",
+    "timeout": "600000",
+    "max_attempts": "3",
+    "max_lost": "3",
+    "edit": "0",
+}
+
+BLOBS = ("args", "result", "cursor", "unique_key")
+BLOB_LIMIT = 64
+
+
+def lua_fields() -> str:
+    """The tables above as Lua constructors, for the scripts' prelude."""
+    short = ", ".join(f"{name} = '{field}'" for name, field in FIELDS.items())
+    long = ", ".join(f"['{field}'] = '{name}'" for name, field in FIELDS.items())
+    defaults = ", ".join(f"{name} = '{value}'" for name, value in DEFAULTS.items())
+    blobs = ", ".join(f"'{name}'" for name in BLOBS)
+    return "\n".join(
+        [
+            f"local SHORT = {{{short}}}",
+            f"local LONG = {{{long}}}",
+            f"local DEFAULTS = {{{defaults}}}",
+            f"local BLOBS = {{{blobs}}}",
+            f"local IS_BLOB = {{{', '.join(f'{name} = true' for name in BLOBS)}}}",
+            f"local BLOB_LIMIT = {BLOB_LIMIT}",
+        ]
+    )

@@ -1,0 +1,163 @@
+"""Every key Tenure writes: its name, its Redis type, what it holds and who removes it. Used by Python and Lua alike.
+
+All keys of a tenant share the hash tag `{tenant}` and so one Cluster slot; the index over tenants has the tag `{@}`,
+which no tenant slug can be. Client text stands only in the last place of a name, so a name reads back unambiguously.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from string import Formatter
+
+from .errors import BadInput
+
+_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One family of keys: `pattern` is what follows the tenant's prefix."""
+
+    name: str
+    pattern: str
+    type: str
+    holds: str
+    gone: str
+
+    @property
+    def parts(self) -> list[str]:
+        return [field for _, field, _, _ in Formatter().parse(self.pattern) if field]
+
+
+TENANT_KEYS = (
+    Key("meta", "meta", "hash", "tenant clock, advertised due times, claim turns", "with the tenant"),
+    Key("counts", "n", "hash", "number of jobs by task and state", "fields at 0 are removed"),
+    Key("row", "j:{id}", "hash", "a job, its attempts packed in fields", "retention"),
+    Key("blob", "b:{field}:{id}", "string", "a value of a job over 64 bytes", "with the row"),
+    Key("errors", "e:{id}", "hash", "error summary and stack by attempt", "with the row"),
+    Key("queue", "q:{pool}", "zset", "pending jobs by priority and run_at", "the claim"),
+    Key("running", "run", "zset", "leased jobs by lease expiry", "settle, reap, cancel"),
+    Key("succeeded", "ok", "list", "succeeded jobs in the order they ended", "retention"),
+    Key("stopped", "x:{state}", "zset", "dead, failed, canceled and paused jobs by time", "retry, retention"),
+    Key("journal", "log:{task}", "list", "jobs of a task in the order they were made", "retention, from the head"),
+    Key("unique", "u", "hash", "idempotency key digest to job id", "the job's end or its row"),
+    Key("memo", "c:{worker}", "string", "a worker's last claim, to answer it again if its reply was lost", "1 minute"),
+    Key("progress", "p:{id}", "hash", "progress of a background task", "with the row"),
+    Key("lines", "pl:{id}", "list", "log lines of a background task, the newest 1,000", "with the row"),
+    Key("schedule", "s:{job_key}", "hash", "a schedule: revision, definition, next and last fires", "delete"),
+    Key("schedules", "names", "zset", "JobKeys in the order of their names", "delete"),
+    Key("triggers", "t", "zset", "triggers by next fire", "fire, put, delete"),
+    Key("fires", "f:{month}:{trigger}:{job_key}", "list", "fire records of a trigger in a UTC month", "retention"),
+    Key("lease", "l:{name}", "hash", "a named lease: owner, fence, expiry", "release, the reaper"),
+    Key("leases", "leases", "zset", "named leases by expiry", "release, the reaper"),
+    Key("handover", "w:{name}", "list", "at most one wake-up for who waits for a named lease", "the waiter, or the lease's ttl"),
+)
+
+INDEX_KEYS = (
+    Key("tenants", "tenants", "set", "every tenant that ever had a job or a schedule", "never"),
+    Key("due", "i:{queue}", "zset", "tenants by the instant they next want a visit, in microseconds", "an empty visit"),
+    Key("seen", "v:{queue}", "hash", "the tenant clock at which that instant was told", "an empty visit"),
+)
+
+_BY_NAME = {key.name: key for key in TENANT_KEYS + INDEX_KEYS}
+
+
+def check_tenant(tenant: str) -> str:
+    """Return `tenant` if it is a slug, else refuse it: it becomes part of key names."""
+    if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
+        raise BadInput(
+            f"tenant {tenant!r:.80} is not a slug: lower-case letters, digits and '-', at most 63, not starting with '-'",
+            hint="choose a slug such as 'acme' or 'team-7'",
+        )
+    return tenant
+
+
+def check_namespace(namespace: str) -> str:
+    """Return `namespace` if it may stand in front of every key, else refuse it."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,62}", namespace):
+        raise BadInput(
+            f"namespace {namespace!r:.80} is not allowed: lower-case letters, digits, '_' and '-', at most 63",
+            hint="set TENURE_NAMESPACE to something like 'tn'",
+        )
+    return namespace
+
+
+class Keys:
+    """The key names of one tenant."""
+
+    __slots__ = ("base", "namespace", "tenant")
+
+    def __init__(self, namespace: str, tenant: str) -> None:
+        self.namespace = check_namespace(namespace)
+        self.tenant = check_tenant(tenant)
+        self.base = f"{namespace}:{{{tenant}}}:"
+
+    def __call__(self, name: str, **parts: str) -> str:
+        return self.base + _BY_NAME[name].pattern.format(**parts)
+
+    @property
+    def home(self) -> str:
+        """The key every script of the tenant is routed by; scripts derive the others from it."""
+        return self.base + "meta"
+
+
+class Index:
+    """The key names of the index over tenants."""
+
+    __slots__ = ("base", "namespace")
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = check_namespace(namespace)
+        self.base = f"{namespace}:{{@}}:"
+
+    def __call__(self, name: str, **parts: str) -> str:
+        return self.base + _BY_NAME[name].pattern.format(**parts)
+
+    @property
+    def home(self) -> str:
+        return self.base + "meta"
+
+
+def wake_channel(namespace: str) -> str:
+    """Channel of hints: `due POOL TENANT RUN_AT`, `stop POOL TENANT ID`. Losing one costs at most a poll."""
+    return f"{namespace}:wake"
+
+
+def watch_channel(namespace: str) -> str:
+    """Channel of `TENANT ID REVISION`, one message for each change of a background task."""
+    return f"{namespace}:watch"
+
+
+def parse(key: str) -> tuple[str, str, str, dict[str, str]]:
+    """Take a key name apart: (namespace, tenant or "@", family, parts). Raises BadInput for a name that is not ours."""
+    shape = re.fullmatch(r"([a-z0-9][a-z0-9_-]*):\{(@|[a-z0-9-]+)\}:(.*)", key, re.DOTALL)
+    if shape:
+        namespace, tenant, rest = shape.groups()
+        for family in INDEX_KEYS if tenant == "@" else TENANT_KEYS:
+            found = re.fullmatch(_regex(family), rest, re.DOTALL)
+            if found:
+                return namespace, tenant, family.name, found.groupdict()
+    raise BadInput(f"key {key!r:.120} is not one of Tenure's", hint="see the key table in ARCHITECTURE.md")
+
+
+def _regex(key: Key) -> str:
+    pattern = ""
+    for literal, field, _, _ in Formatter().parse(key.pattern):
+        pattern += re.escape(literal)
+        if field:
+            last = field == key.parts[-1]
+            pattern += f"(?P<{field}>{'.+' if last else '[^:]+'})"
+    return pattern
+
+
+def lua_keys() -> str:
+    """The key table as a Lua constructor, for the scripts' prelude."""
+    rows = []
+    for key in TENANT_KEYS + INDEX_KEYS:
+        pieces = ["base"]
+        for literal, field, _, _ in Formatter().parse(key.pattern):
+            pieces += [f"'{literal}'"] if literal else []
+            pieces += [field] if field else []
+        rows.append(f"  {key.name} = function({', '.join(key.parts)}) return {' .. '.join(pieces)} end,")
+    return "\n".join(["local base  -- the tenant's prefix, set at the start of each operation", "local K = {", *rows, "}"])

@@ -1,0 +1,111 @@
+-- Lease the next due jobs of a pool to one worker.
+--
+-- KEYS home     hash  the tenant's meta
+-- ARGV pool     text  which pool
+-- ARGV worker   text  who asks
+-- ARGV token    text  names this claim: asked again under the same token, it answers the same leases
+-- ARGV lease    ms    how long a lease lasts
+-- ARGV grace    ms    how long after its time-out a job may still be settled by its worker
+-- ARGV want     int   how many at most
+-- GIVES         {version, due of what is left or "", reason if nothing was found, lease, lease, ...}
+
+local EARLIEST_EVERY = 4
+local MEMO_MS = 60000
+
+local function reply_of(job, lease_until)
+  return {job.id, job.task, job.fence, job.attempts, text(lease_until), job.deadline, job.generation, job.failures,
+    job.chunk, job.edit, job.created, job.run_at or job.created, job.background or '', job.fire or '',
+    job.fire_time or '', job.max_attempts, job.trace or '', get_blob(job, 'args'), get_blob(job, 'cursor')}
+end
+
+local queue = K.queue(pool)
+
+-- The due jobs of each priority that has any (at most `want` each), and the earliest instant of what is not due yet.
+local function heads()
+  local bands, later, from = {}, nil, '-inf'
+  repeat
+    local first = redis.call('ZRANGEBYSCORE', queue, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    if not first[1] then break end
+    local floor = math.floor(first[2] / BAND) * BAND
+    local due = redis.call('ZRANGEBYSCORE', queue, text(floor), text(floor + now), 'WITHSCORES', 'LIMIT', 0, want)
+    if #due > 0 then bands[#bands + 1] = {floor = floor, due = due, next = 1} end
+    if #due < 2 * want then
+      local rest = redis.call('ZRANGEBYSCORE', queue, '(' .. text(floor + now), text(floor + BAND - 1),
+        'WITHSCORES', 'LIMIT', 0, 1)
+      if rest[2] then later = math.min(later or math.huge, rest[2] - floor) end
+    end
+    from = text(floor + BAND)
+  until false
+  return bands, later
+end
+
+-- By priority; each fourth claim of the pool takes the earliest due instead, so that nothing starves.
+local function pick(bands, turn)
+  local best
+  for _, band in ipairs(bands) do
+    local score = band.due[band.next + 1]
+    if score then
+      local run_at = score - band.floor
+      if not best then
+        best = {band = band, run_at = run_at}
+        if turn % EARLIEST_EVERY ~= 0 then break end
+      elseif run_at < best.run_at then
+        best = {band = band, run_at = run_at}
+      end
+    end
+  end
+  if not best then return nil end
+  local id = best.band.due[best.band.next]
+  best.band.next = best.band.next + 2
+  return id, best.run_at
+end
+
+local function lease_one(job)
+  local fence = tick()
+  local deadline = now + job.timeout + grace
+  local lease_until = math.min(now + lease, deadline)
+  move('claim', job, lease_until)
+  set(job, 'fence', fence)
+  set(job, 'deadline', text(deadline))
+  if not job.started then set(job, 'started', text(now)) end
+  open_attempt(job, fence, worker)
+  save(job)
+  start_working(job)
+  announce(job)
+  return reply_of(job, lease_until)
+end
+
+local memo = redis.call('GET', K.memo(worker))
+if memo and string.sub(memo, 1, #token) == token then
+  local leases = {text(read_clock()), text(now), ''}
+  for id in string.gmatch(string.sub(memo, #token + 1), '%S+') do
+    local job = load(id)
+    if job and job.state == 'running' and job.packed['w' .. job.attempts] == worker then
+      leases[#leases + 1] = reply_of(job, redis.call('ZSCORE', K.running(), id))
+    end
+  end
+  return leases
+end
+
+local bands, later = heads()
+local leases, ids = {}, {}
+local turn = tonumber(#bands > 1 and redis.call('HGET', K.meta(), 'turn:' .. pool) or 0)
+while #leases < want do
+  local id = pick(bands, turn + #leases + 1)
+  if not id then break end
+  local job = load(id)
+  if job and not blocker(job) then
+    leases[#leases + 1] = lease_one(job)
+    ids[#ids + 1] = id
+  else
+    drop(queue, id) -- an entry without a claimable row is damage: never let it stand in front of the queue
+  end
+end
+
+local left = pick(bands, 1)
+local due = left and now or later
+local version = readvertise(pool, due)
+if #bands > 1 then redis.call('HINCRBY', K.meta(), 'turn:' .. pool, #leases) end
+if #ids > 0 then redis.call('SET', K.memo(worker), token .. table.concat(ids, ' '), 'PX', MEMO_MS) end
+local reason = #ids > 0 and '' or (later and 'not_due' or 'no_jobs')
+return {version, due and text(due) or '', reason, unpack(leases)}

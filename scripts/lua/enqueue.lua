@@ -1,0 +1,53 @@
+-- Make jobs, each once: an id already here is a call sent again, an idempotency key already here gives its job.
+--
+-- KEYS home    hash  the tenant's meta
+-- ITEMS        id task pool when unique digest pairs, then that many pairs of (field, value); `when` is empty for now,
+--              "+N" for N ms from now, or epoch ms; `unique` and `digest` are empty without an idempotency key
+-- GIVES        {items: {id, created "1" or "0"} or "!CODE sentence", news: {pool, due, version}}
+-- FAILS        KEY_REUSED
+
+local function instant(when)
+  if when == '' then return now end
+  if string.sub(when, 1, 1) == '+' then return now + tonumber(string.sub(when, 2)) end
+  return tonumber(when)
+end
+
+-- The job that already stands under the key, or nil.
+local function holder(unique)
+  local id = unique ~= '' and redis.call('HGET', K.unique(), unique)
+  return id and load(id)
+end
+
+local items, earliest = {}, {}
+local at = FIRST
+while at <= #ARGV do
+  local id, task, pool, when, unique, digest, pairs_of = unpack(ARGV, at, at + 6)
+  local fields = {unpack(ARGV, at + 7, at + 6 + 2 * pairs_of)}
+  at = at + 7 + 2 * pairs_of
+
+  local held = holder(unique)
+  if redis.call('EXISTS', K.row(id)) == 1 then
+    items[#items + 1] = {id, '1'}
+  elseif held and held.digest ~= digest then
+    items[#items + 1] = '!KEY_REUSED the idempotency key belongs to job ' .. held.id .. ' (' .. held.task
+      .. ', ' .. held.state .. '), which has other arguments'
+  elseif held then
+    items[#items + 1] = {held.id, '0'}
+  else
+    local run_at = instant(when)
+    if unique ~= '' then
+      fields[#fields + 1], fields[#fields + 2] = 'unique', unique
+      fields[#fields + 1], fields[#fields + 2] = 'digest', digest
+    end
+    announce(create(id, task, pool, run_at, fields))
+    items[#items + 1] = {id, '1'}
+    earliest[pool] = math.min(earliest[pool] or run_at, run_at)
+  end
+end
+
+local news = {}
+for pool, due in pairs(earliest) do
+  local version = advertise(pool, due)
+  if version then news[#news + 1] = {pool, text(due), version} end
+end
+return {items, news}

@@ -1,0 +1,36 @@
+-- Take expired leases back: the attempt ends as lost, or as timed out when the job's deadline has passed too.
+--
+-- KEYS home    hash  the tenant's meta
+-- ARGV limit   int   how many at most
+-- REST delay         before the attempt after the first, second, ... time-out; the last stands for all further ones
+-- FLAGS allow-oom
+-- GIVES        {next expiry or "", version, ids: {id, state}, news: {pool, due, version}}
+
+local function backoff(failures)
+  return tonumber(ARGV[math.min(FIRST + failures, #ARGV)])
+end
+
+local ids, news = {}, {}
+local expired = redis.call('ZRANGEBYSCORE', K.running(), '-inf', text(now), 'LIMIT', 0, limit)
+for _, id in ipairs(expired) do
+  local job = load(id)
+  if not job or job.state ~= 'running' then
+    drop(K.running(), id)
+  else
+    if tonumber(job.deadline) <= now then
+      fail(job, 'timeout', backoff(tonumber(job.failures)), false, 'no outcome arrived before the deadline', '')
+    else
+      lose(job, 'lease_lost', 'the lease ended and was not renewed')
+    end
+    news[#news + 1] = conclude(job)
+    ids[#ids + 1] = {id, job.state}
+  end
+end
+
+for _, name in ipairs(redis.call('ZRANGEBYSCORE', K.leases(), '-inf', text(now), 'LIMIT', 0, limit)) do
+  redis.call('DEL', K.lease(name))
+  drop(K.leases(), name)
+end
+
+local first = redis.call('ZRANGE', K.running(), #expired, #expired, 'WITHSCORES')
+return {first[2] and text(math.max(now, first[2])) or '', text(read_clock()), ids, news}

@@ -1,0 +1,31 @@
+-- Progress of a running background task, by its holder only. With a cursor it is a checkpoint: committed work.
+--
+-- KEYS home     hash  the tenant's meta
+-- ARGV id       text  which job
+-- ARGV fence    text  under which fence
+-- ARGV cursor   text  packed; empty: no checkpoint
+-- ARGV done     text  committed so far; empty: unchanged (with a cursor only)
+-- ARGV total    text  empty: unchanged
+-- ARGV doing    text  reached inside the chunk, not committed; empty: unchanged
+-- ARGV message  text  empty: unchanged
+-- REST line           log lines, oldest first
+-- FLAGS allow-oom
+-- GIVES         the revision
+-- FAILS         STALE_FENCE NOT_FOUND
+
+local refused = held_under(id, fence)
+if refused then return redis.error_reply(refused) end
+local job = load(id)
+set(job, 'revision', text(job.revision + 1))
+if cursor ~= '' then
+  put_blob(job, 'cursor', cursor)
+  commit_progress(job, done, total)
+elseif total ~= '' then
+  redis.call('HSET', K.progress(id), 'total', total)
+end
+if doing ~= '' then redis.call('HSET', K.progress(id), 'doing', doing) end
+if message ~= '' then redis.call('HSET', K.progress(id), 'message', message) end
+for at = FIRST, #ARGV do write_line(job, ARGV[at]) end
+save(job)
+announce(job)
+return job.revision

@@ -1,0 +1,45 @@
+-- Store a schedule under its JobKey. The same definition again changes nothing; another one is a new revision, and an instant
+-- already due under the old one is recorded as superseded, never fired.
+--
+-- KEYS home        hash  the tenant's meta
+-- ARGV job_key     text  which schedule
+-- ARGV definition  text  packed
+-- ARGV digest      text  of the definition: equal digests are equal definitions
+-- ARGV expected    text  the revision it replaces; empty: whichever
+-- ARGV month       text  YYYYMM in UTC, where records of this moment go
+-- REST trigger next      the triggers and their first instants (epoch ms)
+-- GIVES            {revision, "1" if this call changed it, earliest fire or "", version}
+-- FAILS            STALE_PLAN
+
+local key = K.schedule(job_key)
+local revision, known = unpack(redis.call('HMGET', key, 'revision', 'digest'))
+revision = tonumber(revision or 0)
+
+local function earliest()
+  local first = redis.call('ZRANGE', K.triggers(), 0, 0, 'WITHSCORES')[2]
+  return first and text(first) or ''
+end
+
+if known == digest then return {text(revision), '0', earliest(), text(read_clock())} end
+if expected ~= '' and tonumber(expected) ~= revision then
+  return refuse('STALE_PLAN', 'schedule ' .. job_key .. ' is at revision ' .. text(revision) .. ', not ' .. expected)
+end
+
+local old = redis.call('HGETALL', key)
+for at = 1, #old, 2 do
+  local trigger = string.match(old[at], '^next:(.*)$')
+  if trigger then
+    redis.call('ZREM', K.triggers(), trigger .. ':' .. job_key)
+    redis.call('HDEL', key, old[at])
+    if tonumber(old[at + 1]) <= now then
+      record_fire(job_key, trigger, month, {old[at + 1], 'skipped', 'superseded', '', text(now), '', '', '1'})
+    end
+  end
+end
+redis.call('HSET', key, 'revision', text(revision + 1), 'digest', digest, 'definition', definition, 'stored', text(now))
+redis.call('ZADD', K.schedules(), 0, job_key)
+for at = FIRST, #ARGV, 2 do
+  redis.call('HSET', key, 'next:' .. ARGV[at], ARGV[at + 1])
+  redis.call('ZADD', K.triggers(), ARGV[at + 1], ARGV[at] .. ':' .. job_key)
+end
+return {text(revision + 1), '1', earliest(), tick()}

@@ -1,0 +1,86 @@
+-- End attempts, each with an outcome, each by its holder only. The same outcome sent again is accepted and changes nothing.
+--
+-- KEYS home   hash  the tenant's meta
+-- REST id fence kind cause summary stack payload delay done total
+-- FLAGS allow-oom
+-- GIVES       {answers: "" or "!CODE sentence", news: {pool, due, version}}
+-- FAILS       STALE_FENCE NOT_FOUND
+--
+-- kind       cause            what the rest means
+-- succeed    -                payload: the result
+-- skip       -                summary: why; payload: the result
+-- continue   -                payload: the cursor; delay, done, total, summary: a message
+-- fail       the cause        summary, stack, delay: before the next attempt; payload "permanent": not again
+-- lose       killed           summary
+-- give_back  released         payload "unstarted": the handler never ran, so it was no attempt
+
+local ENDS = {succeed = 'succeeded', skip = 'skipped', fail = 'failed', lose = 'failed', give_back = 'canceled'}
+
+-- Is this the outcome we already have? Then its sender lost our answer.
+local function sent_again(job, fence, kind)
+  local attempt = last_attempt(job)
+  if kind == 'continue' then return job.state == 'pending' and job.fence == fence and attempt.status == 'running' end
+  return attempt and attempt.fence == fence and attempt.status == ENDS[kind]
+end
+
+local outcome = {}
+
+function outcome.succeed(job, it)
+  end_attempt(job, 'succeeded')
+  if it.payload ~= '' then put_blob(job, 'result', it.payload) end
+  if job.background then commit_progress(job, it.done, it.total) end
+  move('succeed', job)
+end
+
+function outcome.skip(job, it)
+  end_attempt(job, 'skipped')
+  if it.payload ~= '' then put_blob(job, 'result', it.payload) end
+  set(job, 'reason', it.summary)
+  move('succeed', job)
+end
+
+outcome['continue'] = function(job, it)
+  local attempt = last_attempt(job)
+  attempt.chunks = attempt.chunks + 1
+  write_attempt(job, attempt)
+  set(job, 'chunk', text(job.chunk + 1))
+  set(job, 'failures', '0')
+  put_blob(job, 'cursor', it.payload)
+  if job.background then
+    commit_progress(job, it.done, it.total)
+    if it.summary ~= '' then redis.call('HSET', K.progress(job.id), 'message', it.summary) end
+  end
+  wait_until(job, 'continue', now + it.delay)
+end
+
+function outcome.fail(job, it)
+  fail(job, it.cause, tonumber(it.delay), it.payload == 'permanent', it.summary, it.stack)
+end
+
+function outcome.lose(job, it)
+  lose(job, it.cause, it.summary)
+end
+
+function outcome.give_back(job, it)
+  give_back(job, it.payload ~= 'unstarted')
+end
+
+local answers, news = {}, {}
+local succeeded = 0
+for at = FIRST, #ARGV, 10 do
+  local it = {}
+  it.id, it.fence, it.kind, it.cause, it.summary, it.stack, it.payload, it.delay, it.done, it.total =
+    unpack(ARGV, at, at + 9)
+  local refused = held_under(it.id, it.fence)
+  local job = load(it.id)
+  if not refused then
+    outcome[it.kind](job, it)
+    news[#news + 1] = conclude(job)
+    if job.state == 'succeeded' then succeeded = succeeded + 1 end
+    answers[#answers + 1] = ''
+  else
+    answers[#answers + 1] = job and sent_again(job, it.fence, it.kind) and '' or '!' .. refused
+  end
+end
+for _ = 1, succeeded do forget_old_successes() end
+return {answers, news}

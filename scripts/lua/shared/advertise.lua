@@ -1,0 +1,24 @@
+-- A pool's advertised due time: the earliest instant at which somebody outside was told to look. A job that is due earlier
+-- must be told of (a hint to sleeping workers, an entry in the tenant index); one that is due later need not.
+
+-- Nil when nobody needs to be told, else the tenant clock that makes this news comparable with later news.
+local function advertise(pool, due)
+  local field = 'due:' .. pool
+  local told = tonumber(redis.call('HGET', K.meta(), field) or false)
+  if told and told <= due then return nil end
+  redis.call('HSET', K.meta(), field, text(due))
+  redis.call('PUBLISH', namespace .. ':wake', 'due ' .. pool .. ' ' .. tenant .. ' ' .. text(due))
+  return tick()
+end
+
+-- What a claim found to be left: nil when the pool is empty.
+local function readvertise(pool, due)
+  local field = 'due:' .. pool
+  local told = redis.call('HGET', K.meta(), field)
+  if due then
+    if told ~= text(due) then redis.call('HSET', K.meta(), field, text(due)) end
+  elseif told then
+    redis.call('HDEL', K.meta(), field)
+  end
+  return ticked and text(clock) or text(read_clock())
+end

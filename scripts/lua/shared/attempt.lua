@@ -1,0 +1,56 @@
+-- Attempts live packed in the row: aN = "generation status cause fence start length chunks", wN = the worker.
+-- At most one is open (status "running"); an ended one is never written again.
+
+local function read_attempt(job, number)
+  local packed = job.packed['a' .. number]
+  if not packed then return nil end
+  local generation, status, cause, fence, start, length, chunks =
+    string.match(packed, '^(%d+) (%a+) ([%a_-]+) (%d+) (%d+) (%d+) (%d+)$')
+  return {number = number, generation = generation, status = status, cause = cause, fence = fence,
+    start = tonumber(start), length = length, chunks = tonumber(chunks)}
+end
+
+local function last_attempt(job)
+  return read_attempt(job, job.attempts)
+end
+
+local function write_attempt(job, attempt)
+  pack_field(job, 'a' .. attempt.number, table.concat({attempt.generation, attempt.status, attempt.cause, attempt.fence,
+    text(attempt.start), attempt.length, text(attempt.chunks)}, ' '))
+end
+
+-- A claim opens the next attempt, or goes on with the one that a finished chunk left open.
+local function open_attempt(job, fence, worker)
+  local attempt = last_attempt(job)
+  if attempt and attempt.status == 'running' then
+    attempt.fence = fence
+  else
+    set(job, 'attempts', text(job.attempts + 1))
+    attempt = {number = job.attempts, generation = job.generation, status = 'running', cause = '-', fence = fence,
+      start = now, length = '0', chunks = 0}
+  end
+  write_attempt(job, attempt)
+  pack_field(job, 'w' .. attempt.number, worker)
+  return attempt.number
+end
+
+local function end_attempt(job, status, cause, summary, stack)
+  local attempt = last_attempt(job)
+  if not attempt or attempt.status ~= 'running' then return end
+  attempt.status, attempt.cause = status, cause or '-'
+  attempt.length = text(math.max(0, now - attempt.start))
+  write_attempt(job, attempt)
+  if summary and summary ~= '' then
+    redis.call('HSET', K.errors(job.id), attempt.number, summary)
+    if stack and stack ~= '' then redis.call('HSET', K.errors(job.id), attempt.number .. 's', stack) end
+  end
+end
+
+-- A row handed back before its handler started was no attempt: its number is free again.
+local function forget_attempt(job)
+  local attempt = last_attempt(job)
+  if attempt.chunks > 0 then return end
+  job.gone[#job.gone + 1] = 'a' .. attempt.number
+  job.gone[#job.gone + 1] = 'w' .. attempt.number
+  set(job, 'attempts', text(job.attempts - 1))
+end

@@ -1,0 +1,81 @@
+-- What every operation stands on: whose keys, what time it is, the tenant clock, and writes that are put off.
+--
+-- Writes to the shared sets and counters are gathered and sent once at the end of the operation (`flush`): fewer calls for
+-- a batch, and a refusal, which returns before anything is flushed, leaves nothing behind.
+
+local namespace, tenant, now, now_us, clock, ticked
+local counts, adds, drops
+
+local function text(number)
+  return string.format('%.0f', number)
+end
+
+local function enter(home, virtual)
+  base = string.sub(home, 1, -5)
+  namespace, tenant = string.match(base, '^(.-):{(.-)}:$')
+  if virtual == '' then
+    local time = redis.call('TIME')
+    now_us = time[1] * 1000000 + time[2]
+    now = math.floor(now_us / 1000)
+  else
+    now = tonumber(virtual)
+    now_us = now * 1000
+  end
+  clock, ticked = nil, false
+  counts, adds, drops = {}, {}, {}
+end
+
+-- The tenant clock: never the same number twice, never a smaller one, and close to the server's microseconds.
+local function read_clock()
+  clock = clock or tonumber(redis.call('HGET', K.meta(), 'clock') or 0)
+  return clock
+end
+
+local function tick()
+  clock = math.max(read_clock() + 1, now_us)
+  ticked = true
+  return text(clock)
+end
+
+local function count(task, state, change)
+  local field = task .. '|' .. state
+  counts[field] = (counts[field] or 0) + change
+end
+
+local function add(key, score, member)
+  local list = adds[key] or {}
+  list[#list + 1], list[#list + 2] = score, member
+  adds[key] = list
+end
+
+local function drop(key, member)
+  local list = drops[key] or {}
+  list[#list + 1] = member
+  drops[key] = list
+end
+
+local function flush()
+  for key, members in pairs(drops) do
+    redis.call('ZREM', key, unpack(members))
+  end
+  for key, pairs_of in pairs(adds) do
+    redis.call('ZADD', key, unpack(pairs_of))
+  end
+  for field, change in pairs(counts) do
+    if change ~= 0 and redis.call('HINCRBY', K.counts(), field, change) == 0 then
+      redis.call('HDEL', K.counts(), field)
+    end
+  end
+  if ticked then redis.call('HSET', K.meta(), 'clock', text(clock)) end
+end
+
+local function run(body, KEYS, ARGV)
+  enter(KEYS[1], ARGV[1])
+  local reply = body(KEYS, ARGV)
+  if type(reply) ~= 'table' or not reply.err then flush() end
+  return reply
+end
+
+local function refuse(code, sentence)
+  return redis.error_reply(code .. ' ' .. sentence)
+end

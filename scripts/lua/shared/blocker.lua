@@ -1,0 +1,17 @@
+-- Why a job cannot be claimed now: nil, or a verdict of the closed list that `why` shows and what would release it.
+-- The claim asks the same function, so the two can never disagree.
+
+local function blocker(job)
+  if job.state ~= 'pending' then return 'state_' .. job.state end
+  if tonumber(job.run_at or job.created) > now then return 'not_due' end
+  return nil
+end
+
+-- Nil when the job is running under this very fence, else the refusal its stale holder gets.
+local function held_under(id, fence)
+  local state, held = unpack(redis.call('HMGET', K.row(id), SHORT.state, SHORT.fence))
+  if state == 'running' and held == fence then return nil end
+  if not state and not held then return 'NOT_FOUND job ' .. id .. ' is not in the ledger' end
+  return 'STALE_FENCE job ' .. id .. ' is ' .. (state or 'pending') .. ' under fence ' .. (held or 'none')
+    .. ', you hold ' .. fence
+end

@@ -1,0 +1,42 @@
+-- What becomes of a job when its attempt ends: the rows of the contract's table, used by settle, reap and cancel.
+
+local function wait_until(job, operation, run_at)
+  set(job, 'run_at', text(run_at))
+  move(operation, job)
+end
+
+local function bury(job, reason)
+  set(job, 'dead_reason', reason)
+  move('bury', job)
+end
+
+local function fail(job, cause, delay, permanent, summary, stack)
+  set(job, 'failures', text(job.failures + 1))
+  end_attempt(job, 'failed', cause, summary, stack)
+  if permanent then return bury(job, 'permanent_error') end
+  if tonumber(job.failures) >= tonumber(job.max_attempts) then return bury(job, 'attempts_exhausted') end
+  wait_until(job, 'retry', now + delay)
+end
+
+local function lose(job, cause, summary)
+  set(job, 'losses', text(job.losses + 1))
+  end_attempt(job, 'failed', cause, summary)
+  if tonumber(job.losses) >= tonumber(job.max_lost) then return bury(job, 'lost_too_often') end
+  wait_until(job, 'retry', now)
+end
+
+local function give_back(job, started)
+  if started then end_attempt(job, 'canceled', 'released') else forget_attempt(job) end
+  wait_until(job, 'give_back', now)
+end
+
+-- After an attempt: write the row, tell watchers, and tell sleeping workers if the job is to be claimed again.
+-- Answers {pool, due, version} if the tenant index has to hear of it.
+local function conclude(job)
+  stop_working(job)
+  save(job)
+  announce(job)
+  if job.state ~= 'pending' then return nil end
+  local version = advertise(job.pool, tonumber(job.run_at))
+  return version and {job.pool, job.run_at, version}
+end

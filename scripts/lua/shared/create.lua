@@ -1,0 +1,22 @@
+-- Make a job: the row, its place in the queue, its place in the journal, its idempotency entry.
+
+-- `fields` is a flat list of long names and values; blobs among them find their own place.
+local function create(id, task, pool, run_at, fields)
+  local job = {id = id, packed = {}, saved = {}, gone = {}, task = task, pool = pool}
+  for name, value in pairs(DEFAULTS) do
+    if not job[name] then job[name] = value end
+  end
+  set(job, 'task', task)
+  set(job, 'created', text(now))
+  if pool ~= DEFAULTS.pool then set(job, 'pool', pool) end
+  if run_at ~= now then set(job, 'run_at', text(run_at)) end
+  for at = 1, #fields, 2 do
+    if IS_BLOB[fields[at]] then put_blob(job, fields[at], fields[at + 1]) else set(job, fields[at], fields[at + 1]) end
+  end
+  save(job)
+  add(K.queue(pool), rank(job), id)
+  redis.call('RPUSH', K.journal(task), id)
+  count(task, 'pending', 1)
+  if job.unique then redis.call('HSET', K.unique(), job.unique, id) end
+  return job
+end

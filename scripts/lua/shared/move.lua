@@ -1,0 +1,64 @@
+-- The only place where a job's state changes: the table MOVES decides, and the sets by state follow.
+
+local BAND = 4398046511104 -- 2^42 ms: one priority's stretch of scores in a pool's queue, 139 years long
+
+local STOPPED = {dead = true, failed = true, canceled = true, paused = true}
+local ENDED = {dead = true, failed = true, canceled = true, succeeded = true}
+
+local function rank(job)
+  return text(tonumber(job.priority) * BAND + tonumber(job.run_at or job.created))
+end
+
+local function leave_set(job)
+  if job.state == 'pending' then
+    drop(K.queue(job.pool), job.id)
+  elseif job.state == 'running' then
+    drop(K.running(), job.id)
+  elseif STOPPED[job.state] then
+    drop(K.stopped(job.state), job.id)
+  end
+end
+
+local function join_set(job, lease_until)
+  if job.state == 'pending' then
+    add(K.queue(job.pool), rank(job), job.id)
+  elseif job.state == 'running' then
+    add(K.running(), text(lease_until), job.id)
+  elseif job.state == 'succeeded' then
+    redis.call('RPUSH', K.succeeded(), job.id)
+  else
+    add(K.stopped(job.state), text(now), job.id)
+  end
+end
+
+local function free_unique(job)
+  if job.unique and redis.call('HGET', K.unique(), job.unique) == job.id then
+    redis.call('HDEL', K.unique(), job.unique)
+  end
+end
+
+-- Nil, or why the operation is refused in the job's state. Asked before the first write.
+local function may(operation, job)
+  if MOVES[operation][job.state] then return nil end
+  return operation .. ' of job ' .. job.id .. ' refused: it is ' .. job.state
+end
+
+local function move(operation, job, lease_until)
+  local from = job.state
+  leave_set(job)
+  set(job, 'state', MOVES[operation][from])
+  set(job, 'revision', text(job.revision + 1))
+  join_set(job, lease_until)
+  count(job.task, from, -1)
+  count(job.task, job.state, 1)
+  if ENDED[job.state] then
+    set(job, 'finished', text(now))
+    if job.unique_mode == 'active' then free_unique(job) end
+  end
+end
+
+local function announce(job)
+  if job.background then
+    redis.call('PUBLISH', namespace .. ':watch', tenant .. ' ' .. job.id .. ' ' .. job.revision)
+  end
+end

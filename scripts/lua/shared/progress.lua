@@ -1,0 +1,48 @@
+-- Progress of a background task. `done` moves only with committed work; each commit leaves a sample "working_ms:done" from
+-- which readers estimate what is left. Working time is counted only while the job runs, so queue and pause do not slow it.
+
+local SAMPLES = 64
+local LINES = 1000
+
+local function working_ms(job)
+  local busy, since = unpack(redis.call('HMGET', K.progress(job.id), 'busy', 'since'))
+  return tonumber(busy or 0) + (since and math.max(0, now - since) or 0)
+end
+
+local function start_working(job)
+  if job.background then redis.call('HSET', K.progress(job.id), 'since', text(now)) end
+end
+
+local function stop_working(job)
+  if not job.background then return end
+  redis.call('HSET', K.progress(job.id), 'busy', text(working_ms(job)))
+  redis.call('HDEL', K.progress(job.id), 'since', 'doing')
+end
+
+-- Old samples thin out by half, so a task of any length keeps its whole curve in a bounded place.
+local function thin(samples)
+  local kept, odd = {}, true
+  for sample in string.gmatch(samples, '%S+') do
+    if odd then kept[#kept + 1] = sample end
+    odd = not odd
+  end
+  return table.concat(kept, ' ')
+end
+
+local function commit_progress(job, done, total)
+  local key = K.progress(job.id)
+  if total ~= '' then redis.call('HSET', key, 'total', total) end
+  if done == '' then return end
+  local samples = redis.call('HGET', key, 'samples') or ''
+  local _, many = string.gsub(samples, '%S+', '')
+  if many >= SAMPLES then samples = thin(samples) end
+  local sample = text(working_ms(job)) .. ':' .. done
+  redis.call('HSET', key, 'done', done, 'samples', samples == '' and sample or samples .. ' ' .. sample)
+  redis.call('HDEL', key, 'doing')
+end
+
+local function write_line(job, line)
+  redis.call('RPUSH', K.lines(job.id), text(now) .. ' ' .. line)
+  redis.call('LTRIM', K.lines(job.id), -LINES, -1)
+  redis.call('HINCRBY', K.progress(job.id), 'lines', 1)
+end

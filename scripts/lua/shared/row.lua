@@ -1,0 +1,57 @@
+-- A job's row: read under long names, written under short ones, values over 64 bytes in a key of their own.
+
+-- nil when there is no such job. Numbers stay text; `saved` gathers changes until `save`.
+local function load(id)
+  local flat = redis.call('HGETALL', K.row(id))
+  if #flat == 0 then return nil end
+  local job = {id = id, packed = {}, saved = {}, gone = {}}
+  for at = 1, #flat, 2 do
+    local name = LONG[flat[at]]
+    if name then job[name] = flat[at + 1] else job.packed[flat[at]] = flat[at + 1] end
+  end
+  for name, value in pairs(DEFAULTS) do
+    if not job[name] then job[name] = value end
+  end
+  return job
+end
+
+local function set(job, name, value)
+  job[name] = value
+  local saved = job.saved
+  saved[#saved + 1], saved[#saved + 2] = SHORT[name], value
+end
+
+local function unset(job, name)
+  job[name] = nil
+  job.gone[#job.gone + 1] = SHORT[name]
+end
+
+local function pack_field(job, field, value)
+  job.packed[field] = value
+  local saved = job.saved
+  saved[#saved + 1], saved[#saved + 2] = field, value
+end
+
+-- A long value goes to its own key; the row keeps an empty mark, so that one read of the row tells where to look.
+local function put_blob(job, name, value)
+  local key = K.blob(SHORT[name], job.id)
+  if #value > BLOB_LIMIT then
+    redis.call('SET', key, value)
+    set(job, name, '')
+  else
+    if job[name] == '' then redis.call('DEL', key) end
+    set(job, name, value)
+  end
+end
+
+local function get_blob(job, name)
+  local value = job[name]
+  if value == '' then return redis.call('GET', K.blob(SHORT[name], job.id)) or '' end
+  return value or ''
+end
+
+local function save(job)
+  if #job.saved > 0 then redis.call('HSET', K.row(job.id), unpack(job.saved)) end
+  if #job.gone > 0 then redis.call('HDEL', K.row(job.id), unpack(job.gone)) end
+  job.saved, job.gone = {}, {}
+end

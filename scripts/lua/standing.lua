@@ -1,0 +1,17 @@
+-- What a tenant wants from the index: the due time of each pool with pending jobs, the next lease expiry, the next fire.
+--
+-- KEYS home  hash  the tenant's meta
+-- FLAGS no-writes
+-- GIVES      {version, flat list of queue and due}
+
+local answer = {text(read_clock())}
+local function want(queue, due)
+  if due then answer[#answer + 1], answer[#answer + 2] = queue, text(due) end
+end
+local told = redis.call('HGETALL', K.meta())
+for at = 1, #told, 2 do
+  if string.sub(told[at], 1, 4) == 'due:' then want(told[at], told[at + 1]) end
+end
+want('reap', redis.call('ZRANGE', K.running(), 0, 0, 'WITHSCORES')[2])
+want('fire', redis.call('ZRANGE', K.triggers(), 0, 0, 'WITHSCORES')[2])
+return answer

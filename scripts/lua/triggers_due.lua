@@ -1,0 +1,16 @@
+-- The due triggers of a tenant with what is needed to plan them.
+--
+-- KEYS home   hash  the tenant's meta
+-- ARGV limit  int   how many at most
+-- FLAGS no-writes
+-- GIVES       {now, version, earliest fire that is not due or "", then for each: {trigger, JobKey, revision, next, definition}}
+
+local due = redis.call('ZRANGEBYSCORE', K.triggers(), '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, limit)
+local later = redis.call('ZRANGE', K.triggers(), #due / 2, #due / 2, 'WITHSCORES')[2]
+local answer = {text(now), text(read_clock()), later and text(later) or ''}
+for at = 1, #due, 2 do
+  local trigger, job_key = string.match(due[at], '^([^:]+):(.*)$')
+  local revision, definition = unpack(redis.call('HMGET', K.schedule(job_key), 'revision', 'definition'))
+  if revision then answer[#answer + 1] = {trigger, job_key, revision, text(due[at + 1]), definition} end
+end
+return answer

@@ -1,0 +1,65 @@
+"""The states of a job and the moves between them: written once, used by Lua, Python, docs and tests."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    WAITING = "waiting"
+    PENDING = "pending"
+    RUNNING = "running"
+    PAUSED = "paused"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    DEAD = "dead"
+    CANCELED = "canceled"
+
+
+class Cause(StrEnum):
+    """What ended an attempt, when it was not a normal return."""
+
+    RAISED = "raised"
+    LIMIT = "limit"
+    TOO_LARGE = "too_large"
+    REFUSED = "refused"
+    TIMEOUT = "timeout"
+    LEASE_LOST = "lease_lost"
+    KILLED = "killed"
+    RELEASED = "released"
+    CANCELED = "canceled"
+    PAUSED = "paused"
+
+
+class DeadReason(StrEnum):
+    ATTEMPTS_EXHAUSTED = "attempts_exhausted"
+    PERMANENT_ERROR = "permanent_error"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    LOST_TOO_OFTEN = "lost_too_often"
+    EXPIRED = "expired"
+
+
+ENDED = frozenset({State.SUCCEEDED, State.FAILED, State.DEAD, State.CANCELED})
+
+# operation -> {state it starts from: state it leads to}. A pair that is not here is refused.
+MOVES: dict[str, dict[State, State]] = {
+    "claim": {State.PENDING: State.RUNNING},
+    "succeed": {State.RUNNING: State.SUCCEEDED},
+    "continue": {State.RUNNING: State.PENDING},
+    "retry": {State.RUNNING: State.PENDING},
+    "give_back": {State.RUNNING: State.PENDING},
+    "bury": {State.RUNNING: State.DEAD},
+    "cancel": {
+        state: State.CANCELED
+        for state in (State.WAITING, State.PENDING, State.RUNNING, State.PAUSED, State.FAILED, State.DEAD)
+    },
+}
+
+
+def lua_moves() -> str:
+    """The table above as a Lua constructor, for the scripts' prelude."""
+    rows = []
+    for operation, steps in MOVES.items():
+        pairs = ", ".join(f"{start} = '{end}'" for start, end in steps.items())
+        rows.append(f"  {operation} = {{{pairs}}},")
+    return "\n".join(["local MOVES = {", *rows, "}"])
