@@ -13,8 +13,20 @@ from pathlib import Path
 from .scripts.errors import BadInput, MissingExtra, StoreRefused, StoreTooOld, StoreUnreachable
 
 OLDEST = (7, 0)
-NETWORK_FILES = frozenset("nfs nfs4 cifs smb3 smbfs afs ceph lustre gpfs glusterfs sshfs".split())
-PASSING_FILES = frozenset("overlay tmpfs ramfs".split())
+NETWORK_FILES = {
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "afs",
+    "ceph",
+    "lustre",
+    "gpfs",
+    "glusterfs",
+    "sshfs",
+}
+PASSING_FILES = {"overlay", "tmpfs", "ramfs"}
 
 
 def find_server(configured: Path | None = None) -> Path:
