@@ -1,0 +1,202 @@
+"""From clock readings to instants: what becomes of a reading when the clocks change.
+
+A zone's time is cut into stretches of one offset. A policy is one rule: which readings fire within a stretch.
+`_fires` writes all four down; everything else is the same for every policy. Instants are epoch seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Literal, NamedTuple
+
+from .cron_fields import FIRST_YEAR, LAST_YEAR
+from .cron_search import AFTER_ALL, BEFORE_ALL, DAY, Readings
+from .zones import SPAN_BITS, Stretch, zone
+
+Policy = Literal["rhythm", "standard", "skip", "quartz"]
+Mark = Literal["gap", "overlap"]
+Skipped = Literal["dst_gap", "dst_overlap"]
+
+# Readings repeat only where clocks go back, by a day at most: two days on, no earlier reading comes again.
+_REPEATS_WITHIN = 2 * DAY
+_FIRST = -_REPEATS_WITHIN
+_LAST = (LAST_YEAR + 2 - FIRST_YEAR) * 366 * DAY
+
+
+class Plan(NamedTuple):
+    """One planned instant, its reading, and what is odd about it, if anything is."""
+
+    instant: int
+    reading: int
+    mark: Mark | None
+    skipped: Skipped | None
+
+
+class _Window(NamedTuple):
+    """A stretch, and the readings from `low` up to before `high` that fire in it."""
+
+    start: int
+    end: int
+    offset: int
+    low: int
+    high: int
+    stretch: Stretch
+
+
+class Clock:
+    """A zone's clock under one policy for the days on which it changes."""
+
+    def __init__(self, tz: str, policy: Policy) -> None:
+        self.zone = zone(tz)
+        self.policy: Policy = policy
+        self._windows: dict[int, tuple[_Window, ...]] = {}
+        self._recent: _Window | None = None
+
+    def first(self, readings: Readings, instant: int) -> int | None:
+        """The first fire at or after `instant`."""
+        if instant < _FIRST:
+            instant = _FIRST
+        if self.policy == "quartz":
+            instant = self._second_pass(instant)
+        while True:
+            start, end, offset, low, high, _ = self._window(instant)
+            reading = instant + offset
+            reading = readings.first(low if instant <= start or reading < low else reading)
+            if reading < high:
+                found = reading - offset
+                return (
+                    found if found > start else start
+                )  # a reading of before the stretch was left out by the clocks
+            if end - instant < _REPEATS_WITHIN:
+                instant = end
+            elif reading == AFTER_ALL:
+                return None
+            else:
+                instant = max(end, reading - offset - _REPEATS_WITHIN)
+
+    def last(self, readings: Readings, instant: int) -> int | None:
+        """The last fire at or before `instant`."""
+        instant = min(instant, _LAST)
+        while True:
+            start, _, offset, low, high, _ = self._window(instant)
+            reading = readings.last(min(high - 1, instant + offset))
+            if reading >= low:
+                return max(start, reading - offset)
+            if instant - start < _REPEATS_WITHIN:
+                instant = start - 1
+            elif reading == BEFORE_ALL:
+                return None
+            else:
+                instant = min(start - 1, reading - offset + _REPEATS_WITHIN)
+
+    def between(self, readings: Readings, instant: int, end: int) -> Iterator[list[int]]:
+        """All fires from `instant` up to before `end`, in short lists."""
+        instant, end = max(instant, _FIRST), min(end, _LAST)
+        while instant < end:
+            window = self._window(instant)
+            start, stop, offset, low, high, _ = window
+            if instant > start:
+                low = max(low, instant + offset)
+            elif low < start + offset:
+                if readings.first(low) < start + offset:
+                    yield [start]
+                    low = start + offset + 1
+                else:
+                    low = start + offset
+            for run in readings.between(low, min(high, end + offset)):
+                yield [reading - offset for reading in run]
+            instant = stop
+
+    def planned(self, readings: Readings, instant: int, end: int, *, only_odd: bool) -> Iterator[Plan]:
+        """All planned instants from `instant` up to before `end`, skipped ones included."""
+        instant, end = max(instant, _FIRST), min(end, _LAST)
+        while instant < end:
+            window = self._window(instant)
+            low, high = instant + window.offset, min(window.end, end) + window.offset
+            if instant == window.start and (odd := self._after_gap(readings, window)):
+                yield odd
+                low += 1
+            yield from self._existing(readings, window, low, high, only_odd)
+            instant = window.end
+
+    def _existing(
+        self, readings: Readings, window: _Window, low: int, high: int, only_odd: bool
+    ) -> Iterator[Plan]:
+        """The plans of readings from `low` up to before `high`: repeats, plain ones, then those to repeat."""
+        offset, stretch = window.offset, window.stretch
+        once = min(max(low, stretch.start + stretch.before), high)
+        twice = max(min(high, stretch.end + stretch.after), once)
+        parts: list[tuple[int, int, Mark | None]] = [
+            (low, once, "overlap"),
+            (once, twice, None),
+            (twice, high, "overlap"),
+        ]
+        for begin, stop, mark in parts:
+            if only_odd and mark is None:
+                continue
+            for run in readings.between(begin, stop):
+                for reading in run:
+                    fires = window.low <= reading < window.high
+                    yield Plan(reading - offset, reading, mark, None if fires else "dst_overlap")
+
+    def _after_gap(self, readings: Readings, window: _Window) -> Plan | None:
+        """What stands at the first instant after a gap for all the readings left out."""
+        start, _, offset, _, _, stretch = window
+        opens = start + offset
+        if self.policy == "rhythm" or stretch.before >= offset:
+            return None
+        missing = readings.first(start + stretch.before)
+        if missing >= opens:
+            return None
+        if self.policy == "standard":
+            return Plan(start, missing, "gap", None)
+        if readings.first(opens) == opens:
+            return Plan(start, opens, "gap", None)  # that instant has a reading of its own
+        return Plan(start, missing, "gap", "dst_gap")
+
+    def _second_pass(self, instant: int) -> int:
+        """Quartz does not tell the two passes of a reading apart: it goes on from the second."""
+        window = self._window(instant)
+        reading, after = instant + window.offset, window.stretch.after
+        return reading - after if reading >= window.end + after else instant
+
+    def _window(self, instant: int) -> _Window:
+        recent = self._recent
+        if recent and recent.start <= instant < recent.end:
+            return recent
+        number = instant >> SPAN_BITS
+        windows = self._windows.get(number)
+        if windows is None:
+            # Two threads may both compute this; they store the same value.
+            windows = self._windows[number] = tuple(
+                _Window(it.start, it.end, it.offset, *_fires(self.policy, it), it)
+                for it in self.zone.span(number)
+            )
+        for window in windows:
+            if instant < window.end:
+                self._recent = window
+                return window
+        raise AssertionError("a span covers all of its instants")
+
+
+@cache
+def clock(tz: str, policy: Policy) -> Clock:
+    """The shared clock of a zone; it learns the zone's changes as they are asked for."""
+    return Clock(tz, policy)
+
+
+def _fires(policy: Policy, stretch: Stretch) -> tuple[int, int]:
+    """The readings, from the first up to before the second, that fire in a stretch."""
+    start, end, offset, before, after = stretch
+    match policy:
+        case "rhythm":  # all that exist, as often as they exist
+            return start + offset, end + offset
+        case (
+            "standard"
+        ):  # go on where the stretch before ended: takes in what a gap left out, not what repeats
+            return start + before, end + offset
+        case "skip":  # so too, but without what a gap left out
+            return start + max(before, offset), end + offset
+        case "quartz":  # stop where the next stretch will begin: the second of two readings counts
+            return start + offset, end + min(offset, after)
