@@ -36,4 +36,6 @@ def _parse(value: Duration, what: str) -> float:
         parts = _PART.findall(text)
         if parts and "".join(number + unit for number, unit in parts) == text:
             return sum(float(number) * _UNITS[unit] for number, unit in parts)
-    raise BadInput(f"{what} {value!r:.60} is not a duration", hint="write it like '30s', '5m', '1h30m' or '250ms'")
+    raise BadInput(
+        f"{what} {value!r:.60} is not a duration", hint="write it like '30s', '5m', '1h30m' or '250ms'"
+    )

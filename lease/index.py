@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..scripts import Call, Index, Scripts
-from ..scripts.loader import texts
+from ..scripts.loader import Arg, texts
 from .jobs import News
 
 DUE = "due:"
@@ -16,10 +16,11 @@ FIRE = "fire"
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Tenants to visit now, and when the next one will want it (epoch ms; None: nobody is waiting)."""
+    """Tenants to visit now, when the next one will want it (None: nobody is waiting), and the server's time (epoch ms)."""
 
     tenants: list[str]
     next_due_ms: int | None
+    now_ms: int
 
 
 class TenantIndex:
@@ -37,7 +38,7 @@ class TenantIndex:
             self._known.add(tenant)
 
     def take_call(self, queue: str, limit: int, revisit_ms: int = 0) -> Call[Visit]:
-        args = {"queue": queue, "limit": limit, "revisit": revisit_ms}
+        args: dict[str, Arg] = {"queue": queue, "limit": limit, "revisit": revisit_ms}
         return Call("index_take", self.keys.home, args, _visit)
 
     def take(self, queue: str, limit: int, revisit_ms: int = 0) -> Visit:
@@ -46,7 +47,7 @@ class TenantIndex:
 
     def put_call(self, news: News) -> Call[bool]:
         due = "" if news.due_ms is None else news.due_ms
-        args = {"queue": news.queue, "who": news.tenant, "due": due, "version": news.version}
+        args: dict[str, Arg] = {"queue": news.queue, "who": news.tenant, "due": due, "version": news.version}
         return Call("index_put", self.keys.home, args, bool)
 
     def put(self, news: Iterable[News]) -> None:
@@ -54,10 +55,12 @@ class TenantIndex:
 
     def sweep(self, cursor: str, limit: int) -> tuple[str, list[str]]:
         """Some tenants from `cursor` on ("0" starts, "0" in the answer ends a round)."""
-        found = self.scripts.run(Call("index_sweep", self.keys.home, {"cursor": cursor, "limit": limit}, texts))
+        found = self.scripts.run(
+            Call("index_sweep", self.keys.home, {"cursor": cursor, "limit": limit}, texts)
+        )
         return found[0], found[1:]
 
 
 def _visit(reply: list[bytes]) -> Visit:
-    first, *tenants = texts(reply)
-    return Visit(tenants, int(first) if first else None)
+    now, first, *tenants = texts(reply)
+    return Visit(tenants, int(first) if first else None, int(now))

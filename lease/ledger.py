@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from ..scripts import Call, Keys, Scripts
 from ..scripts.errors import NotFound, TenureError
@@ -20,6 +20,7 @@ from .payload import digest
 from .retry import Retry
 from .tasks import DEFAULT_POOL
 
+T = TypeVar("T")
 LEASE_MS = 60_000
 GRACE_MS = 5_000
 
@@ -77,7 +78,7 @@ class Ledger:
             raise answer
         return answer
 
-    def enqueue_many(self, jobs: Sequence[NewJob]) -> list[Enqueued | TenureError]:
+    def enqueue_many(self, jobs: Sequence[NewJob]) -> Sequence[Enqueued | TenureError]:
         """Make many jobs in one call; a refused one stands in the answer as the error it is."""
         self.index.register(self.tenant)
         rest = [part for job in jobs for part in job.flat()]
@@ -91,7 +92,9 @@ class Ledger:
         self.index.put([claim.news])
         return claim
 
-    def claim_call(self, pool: str, worker: str, want: int, token: str, grace_ms: int = GRACE_MS) -> Call[Claim]:
+    def claim_call(
+        self, pool: str, worker: str, want: int, token: str, grace_ms: int = GRACE_MS
+    ) -> Call[Claim]:
         """The claim, not yet sent. Sent again under the same `token` it answers the same leases."""
         args: dict[str, Arg] = {
             "pool": pool,
@@ -103,11 +106,11 @@ class Ledger:
         }
         return self._call("claim", args, lambda reply: self._claim(pool, reply))
 
-    def renew(self, leases: Iterable[Lease]) -> list[int | TenureError]:
+    def renew(self, leases: Iterable[Lease]) -> Sequence[int | TenureError]:
         """Prolong leases; for each its new expiry, or StaleFence when it was lost."""
         return self.scripts.run(self.renew_call([(lease.id, lease.fence) for lease in leases]))
 
-    def renew_call(self, held: Iterable[tuple[str, int]]) -> Call[list[int | TenureError]]:
+    def renew_call(self, held: Iterable[tuple[str, int]]) -> Call[Sequence[int | TenureError]]:
         rest: list[Arg] = [part for pair in held for part in pair]
         return self._call("renew", {"lease": self.lease_ms}, _expiries, rest)
 
@@ -143,30 +146,32 @@ class Ledger:
 
     def settle_call(
         self, ends: Iterable[tuple[str, int, Outcome]]
-    ) -> Call[tuple[list[TenureError | None], list[News]]]:
+    ) -> Call[tuple[Sequence[TenureError | None], Sequence[News]]]:
         rest = [part for id_, fence, outcome in ends for part in (id_, fence, *_outcome(outcome))]
         return self._call("settle", {}, self._settled, rest)
 
-    def reap(self, limit: int = 100) -> list[tuple[str, str]]:
+    def reap(self, limit: int = 100) -> Sequence[tuple[str, str]]:
         """Take back what expired: (id, state it went to). Tells the index when to come again."""
         delays: list[Arg] = [Retry().backoff_ms(failures) for failures in range(1, 11)]
-        call = self._call("reap", {"limit": limit}, lambda reply: reply, delays)
+        call: Call[Any] = self._call("reap", {"limit": limit}, lambda reply: reply, delays)
         due, version, ended, news = self.scripts.run(call)
         self.index.put([News(self.tenant, REAP, int(due) if due else None, int(version)), *self._news(news)])
         return [(id_.decode(), state.decode()) for id_, state in ended]
 
     def cancel(self, job_id: str, reason: str = "") -> str:
         """Cancel a job; answers the state it was in. A running one loses its right to write at once."""
-        return self.scripts.run(self._call("cancel", {"id": job_id, "reason": reason}, lambda reply: reply.decode()))
+        return self.scripts.run(self._call("cancel", {"id": job_id, "reason": reason}, _word))
 
     def get(self, job_id: str, lines: int = 0) -> JobView:
         """One job, with the newest `lines` log lines. Raises NotFound."""
         found = self.get_many([job_id], lines)
         if not found:
-            raise NotFound(f"job {job_id!r:.40} is not in the ledger of tenant {self.tenant}", hint="tenure jobs list")
+            raise NotFound(
+                f"job {job_id!r:.40} is not in the ledger of tenant {self.tenant}", hint="tenure jobs list"
+            )
         return found[0]
 
-    def get_many(self, job_ids: Sequence[str], lines: int = 0) -> list[JobView]:
+    def get_many(self, job_ids: Sequence[str], lines: int = 0) -> Sequence[JobView]:
         """Those of the jobs that exist, in the order asked."""
         if not job_ids:
             return []
@@ -175,7 +180,12 @@ class Ledger:
         )
 
     def list(
-        self, *, status: str | None = None, task: str | None = None, limit: int = 50, cursor: str | None = None
+        self,
+        *,
+        status: str | None = None,
+        task: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
     ) -> Page:
         """A page of jobs, newest first (pending ones by due time). Raises BadInput for a cursor that is not ours."""
         return list_jobs(self, status=status, task=task, limit=limit, cursor=cursor)
@@ -183,23 +193,28 @@ class Ledger:
     def counts(self) -> dict[tuple[str, str], int]:
         """How many jobs there are by (task, state)."""
         flat = self.scripts.run(self._call("counts", {}, lambda reply: texts(reply[1])))
-        return {(task, state): int(n) for key, n in views.pairs(flat) for task, _, state in [key.rpartition("|")]}
+        return {
+            (task, state): int(n) for key, n in views.pairs(flat) for task, _, state in [key.rpartition("|")]
+        }
 
-    def standing(self) -> list[News]:
+    def standing(self) -> Sequence[News]:
         """What the index should know of this tenant, read from the ledger itself; the sweep puts it there."""
         flat = self.scripts.run(self._call("standing", {}, texts))
         return [News(self.tenant, queue, int(due), int(flat[0])) for queue, due in views.pairs(flat[1:])]
 
     def _call(
-        self, script: str, args: Mapping[str, Arg], parse: Callable[[Any], Any], rest: Sequence[Arg] = ()
-    ) -> Call[Any]:
+        self, script: str, args: Mapping[str, Arg], parse: Callable[[Any], T], rest: Sequence[Arg] = ()
+    ) -> Call[T]:
         return Call(script, self.keys.home, args, parse, rest)
 
-    def _enqueued(self, reply: Any) -> tuple[list[Enqueued | TenureError], list[News]]:
+    def _enqueued(self, reply: Any) -> tuple[Sequence[Enqueued | TenureError], Sequence[News]]:
         answers = [
-            Enqueued(one[0].decode(), one[1] == b"1") if isinstance(one, list) else item(one) for one in reply[0]
+            Enqueued(one[0].decode(), one[1] == b"1")
+            if isinstance(one, list)
+            else cast(TenureError, item(one))
+            for one in reply[0]
         ]
-        return answers, self._news(reply[1])  # type: ignore[return-value]
+        return answers, self._news(reply[1])
 
     def _claim(self, pool: str, reply: Any) -> Claim:
         version, due, reason, *rows = reply
@@ -207,16 +222,22 @@ class Ledger:
         news = News(self.tenant, DUE + pool, int(due) if due else None, int(version))
         return Claim(leases, reason.decode(), news)
 
-    def _settled(self, reply: Any) -> tuple[list[TenureError | None], list[News]]:
+    def _settled(self, reply: Any) -> tuple[Sequence[TenureError | None], Sequence[News]]:
         return [item(one) for one in reply[0]], self._news(reply[1])
 
-    def _news(self, reply: Any) -> list[News]:
-        return [News(self.tenant, DUE + pool.decode(), int(due), int(version)) for pool, due, version in reply]
+    def _news(self, reply: Any) -> Sequence[News]:
+        return [
+            News(self.tenant, DUE + pool.decode(), int(due), int(version)) for pool, due, version in reply
+        ]
 
 
 def new_token() -> str:
     """A name for one claim, so that a claim sent twice is answered once."""
     return os.urandom(8).hex()
+
+
+def _word(reply: bytes) -> str:
+    return reply.decode()
 
 
 def _text(number: int | None) -> Arg:

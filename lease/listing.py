@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..scripts import Call
 from ..scripts.errors import BadInput
-from ..scripts.loader import texts
+from ..scripts.loader import Arg, texts
 from ..scripts.states import State
 from .jobs import JobView, Page
 
@@ -21,7 +21,9 @@ LONGEST = 100
 Positions = dict[str, str]
 
 
-def list_jobs(ledger: Ledger, *, status: str | None, task: str | None, limit: int, cursor: str | None) -> Page:
+def list_jobs(
+    ledger: Ledger, *, status: str | None, task: str | None, limit: int, cursor: str | None
+) -> Page:
     """See Ledger.list."""
     if not 1 <= limit <= LONGEST:
         raise BadInput(f"limit {limit!r} is out of range: 1 to {LONGEST}", hint="the default is 50")
@@ -46,7 +48,9 @@ def _sources(ledger: Ledger, status: State | None, task: str | None) -> list[tup
     """(family, name) of the lists that together hold the jobs asked for."""
     counted = ledger.counts()
     if status is State.PENDING:
-        pools = {news.queue.removeprefix("due:") for news in ledger.standing() if news.queue.startswith("due:")}
+        pools = {
+            news.queue.removeprefix("due:") for news in ledger.standing() if news.queue.startswith("due:")
+        }
         return [("queue", pool) for pool in sorted(pools)]
     if status is State.RUNNING:
         return [("running", "")]
@@ -86,7 +90,7 @@ def _merge(
 
 
 def _read(ledger: Ledger, family: str, name: str, start: int, limit: int) -> tuple[str, str, list[str]]:
-    args = {"family": family, "name": name, "from": start, "limit": limit}
+    args: dict[str, Arg] = {"family": family, "name": name, "from": start, "limit": limit}
     reply = ledger.scripts.run(Call("list", ledger.keys.home, args, texts))
     return reply[0], reply[1], reply[2:]
 
@@ -102,4 +106,6 @@ def _read_cursor(cursor: str | None) -> Positions:
         data = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         return {str(place): "" if at == "" else str(int(at)) for place, at in data.items()}
     except (ValueError, AttributeError, TypeError):
-        raise BadInput(f"cursor {cursor!r:.40} is not one this list gave", hint="start again without a cursor") from None
+        raise BadInput(
+            f"cursor {cursor!r:.40} is not one this list gave", hint="start again without a cursor"
+        ) from None

@@ -77,6 +77,12 @@ def _children(node: object) -> list[object]:
 
 
 def _largest(value: object) -> str:
-    named = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
+    named = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, (list, tuple))
+        else ()
+    )
     sizes = [(len(cast(bytes, msgpack.packb(part))), str(name)) for name, part in named]  # pyright: ignore
     return f"; the largest part, {max(sizes)[1]!r:.40}, has {max(sizes)[0]:,}" if sizes else ""

@@ -32,7 +32,9 @@ def check_pool(pool: str) -> str:
 def check_priority(priority: int) -> int:
     """Return `priority` if it is one, else refuse it."""
     if isinstance(priority, bool) or not isinstance(priority, int) or not 0 <= priority <= 9:
-        raise BadInput(f"priority {priority!r:.60} is out of range: 0 (first) to 9 (last)", hint="the default is 5")
+        raise BadInput(
+            f"priority {priority!r:.60} is out of range: 0 (first) to 9 (last)", hint="the default is 5"
+        )
     return priority
 
 
@@ -72,15 +74,24 @@ class Task:
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments as the function would get them, so that equal calls are equal. Raises BadInput if they do not fit."""
-        parameters = self._parameters[1:] if self.takes_ctx else self._parameters
-        signature = inspect.Signature(parameters)
+        bound = self._bound(args, kwargs)
+        return list(bound.args), dict(sorted(bound.kwargs.items()))
+
+    def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by the names of their parameters, defaults filled in."""
+        bound = self._bound(args, kwargs)
+        bound.apply_defaults()
+        return bound.arguments
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        signature = inspect.Signature(self._parameters[1:] if self.takes_ctx else self._parameters)
         try:
-            bound = signature.bind(*args, **kwargs)
+            return signature.bind(*args, **kwargs)
         except TypeError as exc:
             raise BadInput(
-                f"task {self.key} does not take these arguments: {exc}", hint=f"its signature is {self.key}{signature}"
+                f"task {self.key} does not take these arguments: {exc}",
+                hint=f"its signature is {self.key}{signature}",
             ) from None
-        return list(bound.args), dict(sorted(bound.kwargs.items()))
 
 
 class Registry:
@@ -93,7 +104,9 @@ class Registry:
         for name in (task.key, *task.aliases):
             known = self._tasks.get(name)
             if known and known.function is not task.function:
-                raise BadInput(f"task key {name!r} is registered twice", hint="give one of the two another key")
+                raise BadInput(
+                    f"task key {name!r} is registered twice", hint="give one of the two another key"
+                )
             self._tasks[name] = task
         return task
 
@@ -103,11 +116,17 @@ class Registry:
         if task:
             return task
         near = difflib.get_close_matches(str(key)[:100], self._tasks, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"registered are: {', '.join(sorted(self._tasks)) or 'none'}"
+        hint = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else f"registered are: {', '.join(sorted(self._tasks)) or 'none'}"
+        )
         raise UnknownTask(f"no task {key!r:.100} is registered", hint=hint)
 
     def __contains__(self, key: str) -> bool:
         return key in self._tasks
 
     def __iter__(self) -> Iterator[Task]:
-        return iter(sorted({id(task): task for task in self._tasks.values()}.values(), key=lambda task: task.key))
+        return iter(
+            sorted({id(task): task for task in self._tasks.values()}.values(), key=lambda task: task.key)
+        )

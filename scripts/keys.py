@@ -40,23 +40,53 @@ TENANT_KEYS = (
     Key("running", "run", "zset", "leased jobs by lease expiry", "settle, reap, cancel"),
     Key("succeeded", "ok", "list", "succeeded jobs in the order they ended", "retention"),
     Key("stopped", "x:{state}", "zset", "dead, failed, canceled and paused jobs by time", "retry, retention"),
-    Key("journal", "log:{task}", "list", "jobs of a task in the order they were made", "retention, from the head"),
+    Key(
+        "journal",
+        "log:{task}",
+        "list",
+        "jobs of a task in the order they were made",
+        "retention, from the head",
+    ),
     Key("unique", "u", "hash", "idempotency key digest to job id", "the job's end or its row"),
-    Key("memo", "c:{worker}", "string", "a worker's last claim, to answer it again if its reply was lost", "1 minute"),
+    Key(
+        "memo",
+        "c:{worker}",
+        "string",
+        "a worker's last claim, to answer it again if its reply was lost",
+        "1 minute",
+    ),
     Key("progress", "p:{id}", "hash", "progress of a background task", "with the row"),
     Key("lines", "pl:{id}", "list", "log lines of a background task, the newest 1,000", "with the row"),
     Key("schedule", "s:{job_key}", "hash", "a schedule: revision, definition, next and last fires", "delete"),
     Key("schedules", "names", "zset", "JobKeys in the order of their names", "delete"),
     Key("triggers", "t", "zset", "triggers by next fire", "fire, put, delete"),
-    Key("fires", "f:{month}:{trigger}:{job_key}", "list", "fire records of a trigger in a UTC month", "retention"),
+    Key(
+        "fires",
+        "f:{month}:{trigger}:{job_key}",
+        "list",
+        "fire records of a trigger in a UTC month",
+        "retention",
+    ),
     Key("lease", "l:{name}", "hash", "a named lease: owner, fence, expiry", "release, the reaper"),
     Key("leases", "leases", "zset", "named leases by expiry", "release, the reaper"),
-    Key("handover", "w:{name}", "list", "at most one wake-up for who waits for a named lease", "the waiter, or the lease's ttl"),
+    Key(
+        "handover",
+        "w:{name}",
+        "list",
+        "at most one wake-up for who waits for a named lease",
+        "the waiter, or the lease's ttl",
+    ),
 )
 
 INDEX_KEYS = (
     Key("tenants", "tenants", "set", "every tenant that ever had a job or a schedule", "never"),
-    Key("due", "i:{queue}", "zset", "tenants by the instant they next want a visit, in microseconds", "an empty visit"),
+    Key(
+        "due",
+        "i:{queue}",
+        "zset",
+        "tenants by the instant they next want a visit, in microseconds",
+        "an empty visit",
+    ),
     Key("seen", "v:{queue}", "hash", "the tenant clock at which that instant was told", "an empty visit"),
 )
 
@@ -93,8 +123,8 @@ class Keys:
         self.tenant = check_tenant(tenant)
         self.base = f"{namespace}:{{{tenant}}}:"
 
-    def __call__(self, name: str, **parts: str) -> str:
-        return self.base + _BY_NAME[name].pattern.format(**parts)
+    def __call__(self, family: str, /, **parts: str) -> str:
+        return self.base + _BY_NAME[family].pattern.format(**parts)
 
     @property
     def home(self) -> str:
@@ -111,8 +141,8 @@ class Index:
         self.namespace = check_namespace(namespace)
         self.base = f"{namespace}:{{@}}:"
 
-    def __call__(self, name: str, **parts: str) -> str:
-        return self.base + _BY_NAME[name].pattern.format(**parts)
+    def __call__(self, family: str, /, **parts: str) -> str:
+        return self.base + _BY_NAME[family].pattern.format(**parts)
 
     @property
     def home(self) -> str:
@@ -160,4 +190,6 @@ def lua_keys() -> str:
             pieces += [f"'{literal}'"] if literal else []
             pieces += [field] if field else []
         rows.append(f"  {key.name} = function({', '.join(key.parts)}) return {' .. '.join(pieces)} end,")
-    return "\n".join(["local base  -- the tenant's prefix, set at the start of each operation", "local K = {", *rows, "}"])
+    return "\n".join(
+        ["local base  -- the tenant's prefix, set at the start of each operation", "local K = {", *rows, "}"]
+    )

@@ -25,7 +25,7 @@ from hashlib import blake2b
 from importlib.resources import files
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from redis import Redis
+from redis import Redis, RedisCluster
 from redis.exceptions import RedisError, ResponseError
 
 from . import fields, keys, states
@@ -34,8 +34,21 @@ from .store_errors import store_error
 
 T = TypeVar("T")
 Arg = str | bytes | int
+Client = Redis | RedisCluster
 
-SHARED = ("base", "row", "move", "attempt", "advertise", "blocker", "create", "progress", "conclude", "forget", "fires")
+SHARED = (
+    "base",
+    "row",
+    "move",
+    "attempt",
+    "advertise",
+    "blocker",
+    "create",
+    "progress",
+    "conclude",
+    "forget",
+    "fires",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +70,9 @@ class Contract:
             name=name,
             body=source,
             argv=tuple((row[0], row[1]) for row in words.get("ARGV", [])),
-            rest=tuple(word for found, text in rows if found == "REST" for word in text.split("  ")[0].split()),
+            rest=tuple(
+                word for found, text in rows if found == "REST" for word in text.split("  ")[0].split()
+            ),
             flags=tuple(word for row in words.get("FLAGS", []) for word in row),
             fails=tuple(word for row in words.get("FAILS", []) for word in row),
         )
@@ -127,7 +142,7 @@ class Faults(Protocol):
 class Scripts:
     """Sends calls to the server. `now` is a virtual clock in milliseconds, for tests; None is the server's own."""
 
-    redis: Redis
+    redis: Client
     now: int | None = None
     faults: Faults | None = None
     address: str = "the store"
@@ -135,7 +150,10 @@ class Scripts:
 
     def run(self, call: Call[T]) -> T:
         """Send one call. Raises the refusal as one of our errors, a fault of the server as a StoreError."""
-        return _value(self.send([call])[0])
+        answer = self.send([call])[0]
+        if isinstance(answer, TenureError):
+            raise answer
+        return cast(T, answer)
 
     def run_all(self, calls: Sequence[Call[Any]]) -> list[Any]:
         """Send many calls in one round trip; a refused one stands in the answer as the error it is."""
@@ -164,7 +182,7 @@ class Scripts:
     def load(self) -> None:
         """Put the library on the server (on every primary of a cluster); harmless when it is there."""
         try:
-            self.redis.execute_command("FUNCTION LOAD", "REPLACE", self.library.source)
+            cast(Any, self.redis).execute_command("FUNCTION LOAD", "REPLACE", self.library.source)
         except RedisError as exc:
             raise store_error(exc, self.address) from exc
 
@@ -176,7 +194,9 @@ class Scripts:
         except KeyError as exc:
             raise TypeError(f"script {call.script} needs the argument {exc}") from None
         if args or (call.rest and len(call.rest) % max(1, len(contract.rest))):
-            raise TypeError(f"script {call.script} got {sorted(args)} and {len(call.rest)} more arguments: see its header")
+            raise TypeError(
+                f"script {call.script} got {sorted(args)} and {len(call.rest)} more arguments: see its header"
+            )
         now = "" if self.now is None else self.now
         return ["FCALL", self.library.functions[call.script], 1, call.home, now, *bound, *call.rest]
 
@@ -193,7 +213,7 @@ class Scripts:
     def _trip(self, commands: list[list[Arg]]) -> list[Any]:
         if len(commands) == 1:
             try:
-                return [cast(Any, self.redis.execute_command(*commands[0]))]
+                return [cast(Any, self.redis).execute_command(*commands[0])]
             except ResponseError as exc:
                 return [exc]
         pipeline = self.redis.pipeline(transaction=False)
@@ -210,12 +230,6 @@ class Scripts:
 def item(reply: bytes) -> TenureError | None:
     """The refusal of one item of a batch: scripts answer it as `!CODE sentence`; None is an accepted item."""
     return refusal(reply[1:].decode()) if reply.startswith(b"!") else None
-
-
-def _value(result: Any) -> Any:
-    if isinstance(result, TenureError):
-        raise result
-    return result
 
 
 def _not_loaded(reply: Any) -> bool:

@@ -4,7 +4,7 @@
 -- ARGV queue    text  due:POOL, reap or fire
 -- ARGV limit    int   how many at most
 -- ARGV revisit  ms    until when the others leave it to us; 0: they may come at once
--- GIVES         {the next due instant in ms or "", tenant, tenant, ...}
+-- GIVES         {now, the next due instant in ms or "", tenant, tenant, ...}
 
 local key = K.due(queue)
 local due = redis.call('ZRANGEBYSCORE', key, '-inf', text(now_us), 'LIMIT', 0, limit)
@@ -12,4 +12,4 @@ for at, who in ipairs(due) do
   add(key, text(now_us + revisit * 1000 + at), who)
 end
 local first = redis.call('ZRANGE', key, #due, #due, 'WITHSCORES')[2]
-return {first and text(math.floor(first / 1000)) or '', unpack(due)}
+return {text(now), first and text(math.floor(first / 1000)) or '', unpack(due)}

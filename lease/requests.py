@@ -1,0 +1,119 @@
+"""From a call as a user writes it to a job as the ledger makes it: every value is checked here, before the store is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from ..scripts.errors import BadInput
+from ..scripts.fields import DEFAULTS
+from ..scripts.loader import Arg
+from .durations import Duration, duration_ms
+from .ledger import NewJob
+from .payload import digest, pack, pack_args
+from .tasks import Task, check_pool, check_priority
+
+KEY_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How one request differs from its task's defaults."""
+
+    tenant: str = "default"
+    idempotency_key: str | None = None
+    idempotency_fields: Sequence[str] | None = None
+    unique: str | None = None
+    priority: int | None = None
+    pool: str | None = None
+    after: Duration | None = None
+    at: datetime | None = None
+    timeout: Duration | None = None
+    source: str | None = None
+    trace: str | None = None
+
+    def but(self, **changes: Any) -> Options:
+        try:
+            return replace(self, **changes)
+        except TypeError:
+            known = ", ".join(self.__dataclass_fields__)
+            odd = sorted(set(changes) - set(self.__dataclass_fields__))
+            raise BadInput(
+                f"{odd[0]!r} is not an option of a job", hint=f"the options are: {known}"
+            ) from None
+
+
+def new_job(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options) -> NewJob:
+    """The job of one request. Raises BadInput or BadPayload naming the value and the rule."""
+    bound_args, bound_kwargs = task.bind(tuple(args), dict(kwargs))
+    return NewJob(
+        task=task.key,
+        args=pack_args(bound_args, bound_kwargs, what=f"the arguments of {task.key}"),
+        pool=check_pool(options.pool) if options.pool else task.pool,
+        when=_when(options),
+        idempotency_key=_idempotency_key(task, args, kwargs, options),
+        unique_mode=_unique_mode(task, options),
+        fields=row_fields(task, options),
+    )
+
+
+def row_fields(task: Task, options: Options) -> dict[str, Arg]:
+    """The fields of the job's row that differ from the defaults."""
+    priority = task.priority if options.priority is None else check_priority(options.priority)
+    timeout = task.timeout_ms if options.timeout is None else duration_ms(options.timeout, what="timeout")
+    fields: dict[str, Arg] = {
+        "priority": str(priority),
+        "timeout": str(timeout),
+        "max_attempts": str(task.retry.max_attempts),
+        "background": "1" if task.background else "",
+        "source": options.source or "",
+        "trace": options.trace or "",
+    }
+    return {name: value for name, value in fields.items() if value and value != DEFAULTS.get(name)}
+
+
+def _when(options: Options) -> int | str | None:
+    if options.after is not None and options.at is not None:
+        raise BadInput("after and at are both given: a job has one due time", hint="leave one out")
+    if options.after is not None:
+        return f"+{duration_ms(options.after, what='after')}"
+    if options.at is None:
+        return None
+    if options.at.tzinfo is None:
+        raise BadInput(f"at {options.at} has no time zone", hint="use datetime.now(UTC) or a zoneinfo zone")
+    return round(options.at.timestamp() * 1000)
+
+
+def _unique_mode(task: Task, options: Options) -> str:
+    mode = options.unique or ("active" if task.background else "kept")
+    if mode not in ("kept", "active"):
+        raise BadInput(
+            f"unique {mode!r:.40} is not a mode",
+            hint="'kept' (until the job's row goes) or 'active' (until it ends)",
+        )
+    return mode
+
+
+def _idempotency_key(
+    task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options
+) -> str | None:
+    key, fields = options.idempotency_key, options.idempotency_fields
+    if key is not None and fields is not None:
+        raise BadInput("idempotency_key and idempotency_fields are both given", hint="leave one out")
+    if fields is not None:
+        named = task.named(tuple(args), dict(kwargs))
+        missing = [name for name in fields if name not in named]
+        if missing or not fields:
+            raise BadInput(
+                f"idempotency field {missing[0] if missing else ''!r:.60} is not an argument of {task.key}",
+                hint=f"its arguments are: {', '.join(named) or 'none'}",
+            )
+        chosen = pack([[name, named[name]] for name in sorted(fields)], what="idempotency fields")
+        return f"{task.key}:{digest(chosen)}"
+    if key is not None and (
+        not isinstance(key, str) or not 1 <= len(key.encode("utf-8", "replace")) <= KEY_LIMIT
+    ):
+        raise BadInput(f"idempotency key {key!r:.60} is not allowed: text of 1 to {KEY_LIMIT} bytes")
+    return key

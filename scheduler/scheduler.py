@@ -1,0 +1,105 @@
+"""The scheduler: finds due triggers over all tenants, plans them, and fires each by one script. Any number may run."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from ..lease.ids import fire_id
+from ..lease.index import FIRE
+from ..lease.jobs import News
+from ..lease.ledger import Ledger
+from ..lease.ledgers import Ledgers
+from ..scripts import Call
+from ..scripts.errors import BadInput, Conflict, NotFound, TenureError
+from ..scripts.loader import Arg
+from .definition import Definition, month
+from .plan import plan
+
+TENANTS = 32
+TRIGGERS = 100
+LONGEST_S = 1.0
+_log = logging.getLogger("tenure.scheduler")
+
+
+class Scheduler:
+    """One of any number of equal schedulers; `name` stands in the fire records it writes."""
+
+    def __init__(self, ledgers: Ledgers, name: str) -> None:
+        self.ledgers = ledgers
+        self.name = name
+
+    def round(self) -> float:
+        """Fire what is due and answer when to come back, in seconds."""
+        visit = self.ledgers.index.take(FIRE, TENANTS, revisit_ms=1000)
+        for tenant in visit.tenants:
+            self._fire_tenant(self.ledgers.of(tenant))
+        if len(visit.tenants) == TENANTS:
+            return 0.0
+        soon = self.ledgers.index.take(FIRE, 0)
+        return (
+            min(LONGEST_S, max(0.0, (soon.next_due_ms - soon.now_ms) / 1000))
+            if soon.next_due_ms
+            else LONGEST_S
+        )
+
+    def _fire_tenant(self, ledger: Ledger) -> None:
+        """Fire the due triggers of one tenant, in scripts sent together; tell the index when it is due again."""
+        due: Call[Any] = Call("triggers_due", ledger.keys.home, {"limit": TRIGGERS}, list)
+        now, version, later, *triggers = ledger.scripts.run(due)
+        calls = [call for trigger in triggers if (call := self._fire_call(ledger, int(now), *trigger))]
+        news = [News(ledger.tenant, FIRE, int(later) if later else None, int(version))]
+        for answer in ledger.scripts.run_all(calls):
+            if isinstance(answer, (Conflict, NotFound)):
+                continue  # another scheduler fired it, or an operator changed it: both are fine
+            if isinstance(answer, TenureError):
+                raise answer
+            news += answer
+        ledger.index.put(news)
+
+    def _fire_call(
+        self,
+        ledger: Ledger,
+        now: int,
+        trigger: bytes,
+        job_key: bytes,
+        revision: bytes,
+        planned: bytes,
+        packed: bytes,
+    ) -> Call[list[News]] | None:
+        definition = Definition.unpacked(packed)
+        name, key = trigger.decode(), job_key.decode()
+        try:
+            decided = plan(definition.trigger(name), int(planned), now)
+        except BadInput as exc:  # a zone this host does not know: the other triggers must not wait for it
+            _log.error("schedule %s of tenant %s cannot be planned here: %s", key, ledger.tenant, exc)
+            return None
+        fields: dict[str, Arg] = {**definition.fields, "fire": f"{name}:{key}", "fire_time": decided.instant}
+        if definition.args:
+            fields["args"] = definition.args
+        args: dict[str, Arg] = {
+            "job_key": key,
+            "trigger": name,
+            "revision": revision,
+            "planned": int(planned),
+            "instant": decided.instant,
+            "following": "" if decided.following is None else decided.following,
+            "passed": decided.passed,
+            "passed_to": "" if decided.passed_to is None else decided.passed_to,
+            "month": month(decided.instant),
+            "scheduler": self.name,
+            "id": fire_id(ledger.tenant, key, name, decided.instant),
+            "task": definition.task,
+            "pool": definition.pool,
+        }
+        rest: list[Arg] = [part for pair in fields.items() for part in pair]
+        return Call("fire", ledger.keys.home, args, lambda reply: _news(ledger.tenant, reply), rest)
+
+
+def _news(tenant: str, reply: Any) -> list[News]:
+    _, told, earliest, version = reply
+    news = [News(tenant, FIRE, int(earliest) if earliest else None, int(version))]
+    if told:
+        pool, due, at = told
+        news.append(News(tenant, f"due:{pool.decode()}", int(due), int(at)))
+    return news

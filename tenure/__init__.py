@@ -1,0 +1,56 @@
+"""Tenure: a Redis-centric distributed scheduler and lease manager.
+
+Importing this opens nothing and loads almost nothing; names are brought in when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .app import Job, TaskHandle, Tenure
+    from .lease.outcome import Continue, Done, RetryAfter, Skip
+    from .lease.retry import Retry
+    from .scheduler.job_key import JobKey
+    from .scripts.errors import TenureError
+    from .settings import Settings
+    from .workers.ctx import Ctx
+
+_HOMES = {
+    "Tenure": "app",
+    "Job": "app",
+    "TaskHandle": "app",
+    "Ctx": "workers.ctx",
+    "Continue": "lease.outcome",
+    "Done": "lease.outcome",
+    "Skip": "lease.outcome",
+    "RetryAfter": "lease.outcome",
+    "Retry": "lease.retry",
+    "JobKey": "scheduler.job_key",
+    "Settings": "settings",
+    "TenureError": "scripts.errors",
+}
+
+__all__ = [
+    "Continue",
+    "Ctx",
+    "Done",
+    "Job",
+    "JobKey",
+    "Retry",
+    "RetryAfter",
+    "Settings",
+    "Skip",
+    "TaskHandle",
+    "Tenure",
+    "TenureError",
+]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{home}", __name__), name)

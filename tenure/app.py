@@ -1,0 +1,259 @@
+"""The application object: where tasks are registered, jobs enqueued, leases held. It opens nothing before first use."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+
+from .connection import Client, Store, connect
+from .lease.durations import Duration, duration_ms
+from .lease.jobs import JobView
+from .lease.leases import Leases, NamedLease
+from .lease.ledger import Ledger
+from .lease.ledgers import Ledgers
+from .lease.payload import unpack
+from .lease.requests import Options, new_job
+from .lease.retry import Retry
+from .lease.tasks import DEFAULT_POOL, Registry, Task
+from .schedule_book import ScheduleBook
+from .scheduler.cron import Dst
+from .scripts import Scripts
+from .scripts.errors import JobFailed
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from .workers.ctx import Ctx
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Job(Generic[R]):
+    """An enqueued job. `created` is False when its idempotency key already had one."""
+
+    app: Tenure
+    tenant: str
+    id: str
+    created: bool = True
+    durability: str = ""
+
+    def get(self) -> JobView:
+        """The job as it stands. Raises NotFound when its retention is over."""
+        return self.app.ledger(self.tenant).get(self.id)
+
+    def cancel(self, reason: str = "") -> None:
+        """Cancel it; raises WrongState when it has succeeded."""
+        self.app.ledger(self.tenant).cancel(self.id, reason)
+
+    def wait(self, timeout: Duration | None = None) -> JobView:
+        """Block until the job has ended. Raises TimeoutError."""
+        until = None if timeout is None else time.monotonic() + duration_ms(timeout, what="timeout") / 1000
+        pause = 0.005
+        while True:
+            view = self.get()
+            if view.ended:
+                return view
+            if until is not None and time.monotonic() >= until:
+                raise TimeoutError(f"job {self.id} is still {view.status} after {timeout}")
+            time.sleep(pause if until is None else max(0.0, min(pause, until - time.monotonic())))
+            pause = min(pause * 1.5, 0.25)
+
+    def result(self, timeout: Duration | None = None) -> R:
+        """What the task returned; waits for it. Raises JobFailed when it did not succeed, TimeoutError."""
+        view = self.wait(timeout)
+        if view.status != "succeeded":
+            error = view.error.error if view.error else view.reason
+            raise JobFailed(
+                f"job {self.id} of {view.task} is {view.status} ({view.dead_reason or 'by hand'}): {error}"
+            )
+        return cast(R, unpack(view.result) if view.result else None)
+
+    async def await_(self, timeout: Duration | None = None) -> JobView:
+        """`wait` for async code."""
+        return await asyncio.to_thread(self.wait, timeout)
+
+
+@dataclass(frozen=True)
+class TaskHandle(Generic[P, R]):
+    """A registered task: call it as the plain function, or enqueue it."""
+
+    app: Tenure
+    task: Task
+    options: Options
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.task.function(*args, **kwargs)
+
+    def using(self, **options: Any) -> TaskHandle[P, R]:
+        """The same task with other options: tenant, idempotency_key, priority, pool, after, at, timeout, ..."""
+        return TaskHandle(self.app, self.task, self.options.but(**options))
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """Make a job. Raises BadInput, KeyReused, StoreError."""
+        return cast("Job[R]", self.app.enqueue(self.task, args, kwargs, self.options))
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """`enqueue` for async code."""
+        return await asyncio.to_thread(self.enqueue, *args, **kwargs)
+
+
+class Registers:
+    """What `app.task(...)` gives: put it on a function."""
+
+    def __init__(self, app: Tenure, make: Callable[[Callable[..., Any]], Task]) -> None:
+        self._app = app
+        self._make = make
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Ctx, P], Awaitable[R]]) -> TaskHandle[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Ctx, P], R]) -> TaskHandle[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]]) -> TaskHandle[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R]) -> TaskHandle[P, R]: ...
+    def __call__(self, function: Callable[..., Any]) -> TaskHandle[Any, Any]:
+        task = self._app.registry.add(self._make(function))
+        return TaskHandle(self._app, task, Options())
+
+
+class Tenure:
+    """An application: its tasks and schedules, and its way to the store.
+
+    Settings come from the argument, else from `TENURE_*` and `tenure.toml`, at first use. Threads may share it, and a fork
+    may carry it over: each process opens clients of its own.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self._settings = settings
+        self._store: Store | None = None
+        self._store_pid = 0
+        self._lock = threading.RLock()
+        self._ledgers: Ledgers | None = None
+        self._leases: dict[str, Leases] = {}
+        self.registry = Registry()
+        self.schedules = ScheduleBook(self)
+
+    @cached_property
+    def settings(self) -> Settings:
+        return self._settings or Settings.load(os.environ, Path.cwd())
+
+    # -- tasks ----------------------------------------------------------------------------------------------------
+
+    def task(
+        self,
+        key: str,
+        *,
+        pool: str = DEFAULT_POOL,
+        priority: int = 5,
+        timeout: Duration = "10m",
+        retry: Retry | None = None,
+        aliases: Sequence[str] = (),
+        startable: bool = False,
+        background: bool = False,
+    ) -> Registers:
+        """Register a function as the task `key`. Raises BadInput for a key that is taken or not allowed."""
+
+        def make(function: Callable[..., Any]) -> Task:
+            return Task(
+                key=key,
+                function=function,
+                pool=pool,
+                priority=priority,
+                timeout_ms=duration_ms(timeout, what="timeout"),
+                retry=retry or Retry(),
+                aliases=tuple(aliases),
+                startable=startable,
+                background=background,
+            )
+
+        return Registers(self, make)
+
+    def background(self, key: str, **options: Any) -> Registers:
+        """Register a background task: one that works in chunks and shows progress. Options as for `task`."""
+        return self.task(key, background=True, **options)
+
+    def cron(
+        self,
+        job_key: str,
+        expression: str,
+        *,
+        tz: str = "UTC",
+        dst: Dst = "standard",
+        misfire: str = "fire_once",
+        overlap: str = "allow",
+        tenant: str = "default",
+        **options: Any,
+    ) -> Registers:
+        """Register a task and declare a schedule for it, stored by `schedules.declare()` when a scheduler starts."""
+        registers = self.task(job_key, **options)
+        self.schedules.declare_later(job_key, expression, tz, dst, misfire, overlap, tenant)
+        return registers
+
+    def enqueue(
+        self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options
+    ) -> Job[Any]:
+        """Make a job of a task; `TaskHandle.enqueue` is the typed way."""
+        job = new_job(task, args, kwargs, options)
+        ledger = self.ledger(options.tenant)
+        answer = ledger.enqueue(job)
+        return Job(self, options.tenant, answer.id, answer.created, self.store.facts.durability)
+
+    # -- the way to the store -------------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """The open store of this process. Raises a StoreError that says what is wrong with it."""
+        with self._lock:
+            if self._store is None or self._store_pid != os.getpid():
+                self._store = connect(self.settings)
+                self._store_pid = os.getpid()
+                self._leases = {}
+                self._ledgers = None
+            return self._store
+
+    def redis(self) -> Client:
+        return self.store.redis
+
+    def blocking_redis(self) -> Client:
+        """A client for calls that wait: pub/sub, blocking pops."""
+        return self.store.blocking
+
+    def ledgers(self) -> Ledgers:
+        """The ledgers of all tenants, over this process's clients."""
+        with self._lock:
+            store = self.store
+            if self._ledgers is None:
+                scripts = Scripts(store.redis, address=store.address)
+                self._ledgers = Ledgers(scripts, self.settings.namespace, self.settings.lease_ms)
+            return self._ledgers
+
+    def ledger(self, tenant: str = "default") -> Ledger:
+        return self.ledgers().of(tenant)
+
+    def lease(
+        self, name: str, ttl: Duration = "30s", wait: Duration = 0, tenant: str = "default"
+    ) -> AbstractContextManager[NamedLease]:
+        """Hold a named lease while a `with` block runs. Raises LeaseTaken when it is not free within `wait`."""
+        ledger = self.ledger(tenant)
+        with self._lock:
+            if tenant not in self._leases:
+                self._leases[tenant] = Leases(ledger.scripts, ledger.keys, ledger.index, self.blocking_redis)
+            leases = self._leases[tenant]
+        return leases.hold(name, ttl, wait)
+
+    def close(self) -> None:
+        """Close what this process opened; the last user of an embedded server ends it."""
+        with self._lock:
+            if self._store is not None and self._store_pid == os.getpid():
+                self._store.close()
+            self._store = None
