@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..scripts.fields import DEFAULTS
 from ..scripts.loader import texts
 from ..scripts.states import State
 from .jobs import Attempt, JobView, Lease, Progress
@@ -48,7 +49,8 @@ def jobs(tenant: str, reply: list[Any]) -> list[JobView]:
 def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
     flat, packed, lease_until, errors, progress, lines, blocker = one
     row = {name.decode(): value for name, value in pairs(flat)}
-    text = {name: value.decode() for name, value in row.items() if name not in ("args", "result", "cursor")}
+    said = {name: value.decode() for name, value in row.items() if name not in ("args", "result", "cursor")}
+    text = {**DEFAULTS, **said}
     attempts = _attempts(dict(pairs(texts(packed))), dict(pairs(texts(errors))))
     state = State(text["state"])
     running = state is State.RUNNING

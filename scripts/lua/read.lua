@@ -4,8 +4,8 @@
 -- ARGV lines  int   how many log lines of background tasks, the newest
 -- REST id
 -- FLAGS no-writes
--- GIVES       {now, for each: {} or {row, packed, lease expiry, errors, progress, lines, blocker}}; the first five flat
---             lists of names and values
+-- GIVES       {now, for each: {} or {row, packed, lease expiry, errors, progress, lines, blocker}}; defaults left out; the
+--             first six are flat lists of names and values
 
 local function flat(map)
   local list = {}

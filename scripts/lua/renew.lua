@@ -10,12 +10,12 @@
 local answers = {}
 for at = FIRST, #ARGV, 2 do
   local id, fence = ARGV[at], ARGV[at + 1]
-  local refused = held_under(id, fence)
+  local job = load(id)
+  local refused = not_held(job, id, fence)
   if refused then
     answers[#answers + 1] = '!' .. refused
   else
-    local deadline = redis.call('HGET', K.row(id), SHORT.deadline)
-    local lease_until = text(math.min(now + lease, deadline))
+    local lease_until = text(math.min(now + lease, job.deadline))
     add(K.running(), lease_until, id)
     answers[#answers + 1] = lease_until
   end

@@ -13,9 +13,9 @@
 -- GIVES         the revision
 -- FAILS         STALE_FENCE NOT_FOUND
 
-local refused = held_under(id, fence)
-if refused then return redis.error_reply(refused) end
 local job = load(id)
+local refused = not_held(job, id, fence)
+if refused then return redis.error_reply(refused) end
 set(job, 'revision', text(job.revision + 1))
 if cursor ~= '' then
   put_blob(job, 'cursor', cursor)

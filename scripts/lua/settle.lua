@@ -71,8 +71,8 @@ for at = FIRST, #ARGV, 10 do
   local it = {}
   it.id, it.fence, it.kind, it.cause, it.summary, it.stack, it.payload, it.delay, it.done, it.total =
     unpack(ARGV, at, at + 9)
-  local refused = held_under(it.id, it.fence)
   local job = load(it.id)
+  local refused = not_held(job, it.id, it.fence)
   if not refused then
     outcome[it.kind](job, it)
     news[#news + 1] = conclude(job)

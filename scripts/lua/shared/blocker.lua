@@ -8,10 +8,9 @@ local function blocker(job)
 end
 
 -- Nil when the job is running under this very fence, else the refusal its stale holder gets.
-local function held_under(id, fence)
-  local state, held = unpack(redis.call('HMGET', K.row(id), SHORT.state, SHORT.fence))
-  if state == 'running' and held == fence then return nil end
-  if not state and not held then return 'NOT_FOUND job ' .. id .. ' is not in the ledger' end
-  return 'STALE_FENCE job ' .. id .. ' is ' .. (state or 'pending') .. ' under fence ' .. (held or 'none')
+local function not_held(job, id, fence)
+  if not job then return 'NOT_FOUND job ' .. id .. ' is not in the ledger' end
+  if job.state == 'running' and job.fence == fence then return nil end
+  return 'STALE_FENCE job ' .. id .. ' is ' .. job.state .. ' under fence ' .. (job.fence or 'none')
     .. ', you hold ' .. fence
 end

@@ -2,10 +2,8 @@
 
 -- `fields` is a flat list of long names and values; blobs among them find their own place.
 local function create(id, task, pool, run_at, fields)
-  local job = {id = id, packed = {}, saved = {}, gone = {}, task = task, pool = pool}
-  for name, value in pairs(DEFAULTS) do
-    if not job[name] then job[name] = value end
-  end
+  local job = new_row(id)
+  job.pool = pool
   set(job, 'task', task)
   set(job, 'created', text(now))
   if pool ~= DEFAULTS.pool then set(job, 'pool', pool) end

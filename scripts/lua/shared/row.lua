@@ -1,16 +1,19 @@
 -- A job's row: read under long names, written under short ones, values over 64 bytes in a key of their own.
 
+local ROW = {__index = DEFAULTS}
+
+local function new_row(id)
+  return setmetatable({id = id, packed = {}, saved = {}, gone = {}}, ROW)
+end
+
 -- nil when there is no such job. Numbers stay text; `saved` gathers changes until `save`.
 local function load(id)
   local flat = redis.call('HGETALL', K.row(id))
   if #flat == 0 then return nil end
-  local job = {id = id, packed = {}, saved = {}, gone = {}}
+  local job = new_row(id)
   for at = 1, #flat, 2 do
     local name = LONG[flat[at]]
     if name then job[name] = flat[at + 1] else job.packed[flat[at]] = flat[at + 1] end
-  end
-  for name, value in pairs(DEFAULTS) do
-    if not job[name] then job[name] = value end
   end
   return job
 end
