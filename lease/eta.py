@@ -1,9 +1,9 @@
 """When a background task will end, from committed work only.
 
-Estimator: the samples (working ms, done) of the last half of the work done so far are fitted by Theil and Sen (the median of
-the slopes between all pairs; Sen 1968), which a burst or a stall does not pull away. The range comes from the quartiles of the
-same slopes, widened while there are few. Working time does not run in a queue or a pause, and it does run through work that
-was lost and done again, so retries count and waiting does not.
+Estimator: the samples (working ms, done) of the last half of the work done so far are fitted by Theil and Sen
+(the median of the slopes between all pairs; Sen 1968), which a burst or a stall does not pull away. The range
+comes from the quartiles of the same slopes, widened while there are few. Working time does not run in a queue
+or a pause, and it does run through work that was lost and done again, so retries count and waiting does not.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def estimate(progress: Progress, now: int) -> Eta | None:
 
 
 def _rest(needed_ms: float, spent_ms: int) -> int:
-    """What is left of `needed_ms` since the last commit; it does not go below what is still uncommitted: never 0 before the end."""
+    """What is left of `needed_ms` since the last commit; it does not go below what is still uncommitted:
+    never 0 before the end.
+    """
     return max(round(needed_ms) - spent_ms, round(needed_ms / 20))
 
 
@@ -63,7 +65,9 @@ def _rates(samples: tuple[tuple[int, int], ...]) -> list[float]:
 
 
 def _recent(samples: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """The samples of the last half of the work, at least the last eight: a task that slows down is judged by how it is now."""
+    """The samples of the last half of the work, at least the last eight: a task that slows down is judged by
+    how it is now.
+    """
     if not samples:
         return ()
     half = samples[-1][1] / 2

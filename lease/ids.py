@@ -1,4 +1,6 @@
-"""Ids in ULID form: 26 characters of Crockford's base 32, 48 bits of milliseconds before 80 bits of chance or digest."""
+"""Ids in ULID form: 26 characters of Crockford's base 32, 48 bits of milliseconds before 80 bits of chance or
+digest.
+"""
 
 from __future__ import annotations
 

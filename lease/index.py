@@ -1,4 +1,7 @@
-"""The index over tenants: who wants a visit, and when. It holds no truth: what is lost here is found again by `sweep`."""
+"""The index over tenants: who wants a visit, and when.
+
+It holds no truth: what is lost here is found again by `sweep`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ FIRE = "fire"
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Tenants to visit now, when the next one will want it (None: nobody is waiting), and the server's time (epoch ms)."""
+    """Tenants to visit now, when the next one will want it (None: nobody is waiting), and the server's time
+    (epoch ms).
+    """
 
     tenants: list[str]
     next_due_ms: int | None

@@ -58,7 +58,9 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The answer to a claim: the leases, or `reason` (`no_jobs`, `not_due`) if there are none, and what the index must hear."""
+    """The answer to a claim: the leases, or `reason` (`no_jobs`, `not_due`) if there are none, and what the
+    index must hear.
+    """
 
     leases: list[Lease]
     reason: str
@@ -82,7 +84,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a background task. `samples` are (working ms, done) at each commit; `lines` are (number, ms, text)."""
+    """Progress of a background task.
+
+    `samples` are (working ms, done) at each commit; `lines` are (number, ms, text).
+    """
 
     done: int | None
     total: int | None

@@ -4,8 +4,9 @@
         write(..., fence=lease.fence)
         lease.check()
 
-The holder renews in the background. It trusts its lease only until `start of the call + ttl - margin` on its own monotonic
-clock, so a process that was stopped knows on waking that it may no longer be the holder; the fence protects the rest.
+The holder renews in the background. It trusts its lease only until `start of the call + ttl - margin` on its
+own monotonic clock, so a process that was stopped knows on waking that it may no longer be the holder; the
+fence protects the rest.
 """
 
 from __future__ import annotations
@@ -140,7 +141,9 @@ class Leases:
         return self.scripts.run(Call(script, self.keys.home, args, parse))
 
     def _wait(self, name: str, seconds: float) -> None:
-        """Sleep until a release wakes us, or the holder's time is over; a missed wake-up costs only the rest of that time."""
+        """Sleep until a release wakes us, or the holder's time is over; a missed wake-up costs only the rest
+        of that time.
+        """
         try:
             self._blocking().blpop([self.keys("handover", name=name)], timeout=seconds)
         except RedisError:
@@ -174,7 +177,9 @@ class Leases:
                 self._renew_quietly(lease)
 
     def _renew_quietly(self, lease: NamedLease) -> None:
-        """A refusal is final; a fault of the store is not: the holder's own clock decides how long it is trusted."""
+        """A refusal is final; a fault of the store is not: the holder's own clock decides how long it is
+        trusted.
+        """
         try:
             self.renew(lease)
         except StaleFence as exc:

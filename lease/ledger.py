@@ -27,7 +27,10 @@ GRACE_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to make. `when` is None for now, "+N" for N ms from now, or epoch ms; `fields` are further fields of its row."""
+    """A job to make.
+
+    `when` is None for now, "+N" for N ms from now, or epoch ms; `fields` are further fields of its row.
+    """
 
     task: str
     args: bytes = b""
@@ -54,7 +57,10 @@ class NewJob:
 
 
 class Ledger:
-    """All operations on the jobs of one tenant. Every one is a single script; a refused one changes nothing."""
+    """All operations on the jobs of one tenant.
+
+    Every one is a single script; a refused one changes nothing.
+    """
 
     def __init__(self, scripts: Scripts, keys: Keys, index: TenantIndex, lease_ms: int = LEASE_MS) -> None:
         self.scripts = scripts
@@ -125,7 +131,10 @@ class Ledger:
         message: str = "",
         lines: Sequence[str] = (),
     ) -> int:
-        """Show progress; with a cursor, commit it. Answers the revision; raises StaleFence when the lease was lost."""
+        """Show progress; with a cursor, commit it.
+
+        Answers the revision; raises StaleFence when the lease was lost.
+        """
         args: dict[str, Arg] = {
             "id": lease.id,
             "fence": lease.fence,
@@ -138,7 +147,10 @@ class Ledger:
         return self.scripts.run(self._call("report", args, int, list(lines)))
 
     def settle(self, lease: Lease, outcome: Outcome) -> None:
-        """End the attempt. The same outcome twice is accepted once. Raises StaleFence when a later claim has taken over."""
+        """End the attempt.
+
+        The same outcome twice is accepted once. Raises StaleFence when a later claim has taken over.
+        """
         (refused,), news = self.scripts.run(self.settle_call([(lease.id, lease.fence, outcome)]))
         if refused:
             raise refused
@@ -187,7 +199,10 @@ class Ledger:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page:
-        """A page of jobs, newest first (pending ones by due time). Raises BadInput for a cursor that is not ours."""
+        """A page of jobs, newest first (pending ones by due time).
+
+        Raises BadInput for a cursor that is not ours.
+        """
         return list_jobs(self, status=status, task=task, limit=limit, cursor=cursor)
 
     def counts(self) -> dict[tuple[str, str], int]:

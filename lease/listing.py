@@ -1,4 +1,6 @@
-"""Pages of jobs: by state from the state's own list, else from the journals of the tasks, merged newest first."""
+"""Pages of jobs: by state from the state's own list, else from the journals of the tasks, merged newest
+first.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def _merge(
     wanted: Callable[[JobView], bool],
     limit: int,
 ) -> Page:
-    """Take the first `limit` jobs over all sources; what was read but not taken stays in its source for the next page."""
+    """Take the first `limit` jobs over all sources; what was read but not taken stays in its source for the
+    next page.
+    """
     found: list[tuple[str, int, JobView]] = []
     ends: Positions = {}
     for family, name in sources:

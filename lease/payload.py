@@ -16,7 +16,10 @@ _EMPTY = b"\x92\x90\x80"  # [[], {}]
 
 
 def pack(value: object, *, what: str, limit: int = LIMIT) -> bytes:
-    """`value` as bytes, exact on the way back (a tuple comes back as a list). Raises BadPayload for what msgpack cannot hold, or over `limit` bytes."""
+    """`value` as bytes, exact on the way back (a tuple comes back as a list).
+
+    Raises BadPayload for what msgpack cannot hold, or over `limit` bytes.
+    """
     _check_depth(value, what)
     try:
         data = cast(bytes, msgpack.packb(value))

@@ -1,4 +1,6 @@
-"""From a call as a user writes it to a job as the ledger makes it: every value is checked here, before the store is asked."""
+"""From a call as a user writes it to a job as the ledger makes it: every value is checked here, before the
+store is asked.
+"""
 
 from __future__ import annotations
 

@@ -13,9 +13,11 @@ THEN = ("dead",)
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A retry policy: at most `max_attempts` attempts a round; before attempt n+1 it waits delay * 2**(n-1), at most `cap`.
+    """A retry policy: at most `max_attempts` attempts a round; before attempt n+1 it waits delay * 2**(n-1),
+    at most `cap`.
 
-    Up to a tenth of the wait is random, so that jobs that failed together do not come back together; the cap includes it.
+    Up to a tenth of the wait is random, so that jobs that failed together do not come back together; the cap
+    includes it.
     """
 
     max_attempts: int = 3
@@ -29,7 +31,10 @@ class Retry:
         duration_ms(self.cap, what="retry cap")
 
     def backoff_ms(self, failures: int, jitter: random.Random | None = None) -> int:
-        """Milliseconds to wait after the `failures`-th failure (1, 2, ...). Without `jitter` the plain value."""
+        """Milliseconds to wait after the `failures`-th failure (1, 2, ...).
+
+        Without `jitter` the plain value.
+        """
         plain = duration_ms(self.delay) * 2.0 ** min(failures - 1, 60)
         share = 1 + (jitter.random() / 10 if jitter else 0)
         return round(min(plain * share, duration_ms(self.cap)))

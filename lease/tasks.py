@@ -73,7 +73,10 @@ class Task:
         return list(inspect.signature(self.function).parameters.values())
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments as the function would get them, so that equal calls are equal. Raises BadInput if they do not fit."""
+        """The arguments as the function would get them, so that equal calls are equal.
+
+        Raises BadInput if they do not fit.
+        """
         bound = self._bound(args, kwargs)
         return list(bound.args), dict(sorted(bound.kwargs.items()))
 

@@ -1,4 +1,7 @@
-"""What a schedule is: a task, its arguments, its triggers, its policies. Stored packed; equal definitions have equal digests."""
+"""What a schedule is: a task, its arguments, its triggers, its policies.
+
+Stored packed; equal definitions have equal digests.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,10 @@ LIMIT = 200
 
 @dataclass(frozen=True, slots=True, order=True)
 class JobKey:
-    """`JobKey("daily", group="reports")`, written `reports.daily`. Raises BadInput for control characters or over 200 bytes."""
+    """`JobKey("daily", group="reports")`, written `reports.daily`.
+
+    Raises BadInput for control characters or over 200 bytes.
+    """
 
     name: str
     group: str = DEFAULT_GROUP

@@ -9,7 +9,9 @@ from .definition import Trigger
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Fire `instant`; `passed` planned instants before it, up to `passed_to`, are coalesced into it; then comes `following`."""
+    """Fire `instant`; `passed` planned instants before it, up to `passed_to`, are coalesced into it; then
+    comes `following`.
+    """
 
     instant: int
     following: int | None
@@ -18,7 +20,8 @@ class Plan:
 
 
 def plan(trigger: Trigger, planned: int, now: int) -> Plan:
-    """What becomes of a trigger whose next fire `planned` is due at `now` (epoch ms), under the policy `fire_once`.
+    """What becomes of a trigger whose next fire `planned` is due at `now` (epoch ms), under the policy
+    `fire_once`.
 
     The newest due instant fires; older ones, overtaken by it, are coalesced into it and counted.
     """

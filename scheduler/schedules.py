@@ -82,8 +82,8 @@ class Schedules:
         overlap: str = "allow",
         expected_revision: int | None = None,
     ) -> Put:
-        """Store a schedule. The same definition again changes nothing. Raises BadInput for a trigger that never fires again,
-        StalePlan when `expected_revision` is not the stored one."""
+        """Store a schedule. The same definition again changes nothing. Raises BadInput for a trigger that
+        never fires again, StalePlan when `expected_revision` is not the stored one."""
         key = JobKey.parse(job_key)
         chosen = options or Options()
         bound_args, bound_kwargs = task.bind(tuple(args), dict(kwargs or {}))

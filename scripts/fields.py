@@ -1,8 +1,8 @@
 """The fields of a job's row: long names for code, short ones for storage. Defaults are left out of the row.
 
-A hash stays in Redis's compact form only while no value passes 64 bytes, so long values (`BLOBS`) move to a key of their
-own. Besides these, a row has for each attempt N the fields `aN` (packed: generation, status, cause, fence, start, length
-in ms, chunks) and `wN` (the worker's name).
+A hash stays in Redis's compact form only while no value passes 64 bytes, so long values (`BLOBS`) move to a
+key of their own. Besides these, a row has for each attempt N the fields `aN` (packed: generation, status,
+cause, fence, start, length in ms, chunks) and `wN` (the worker's name).
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Every key Tenure writes: its name, its Redis type, what it holds and who removes it. Used by Python and Lua alike.
+"""Every key Tenure writes: its name, its Redis type, what it holds and who removes it. Used by Python and Lua
+alike.
 
-All keys of a tenant share the hash tag `{tenant}` and so one Cluster slot; the index over tenants has the tag `{@}`,
-which no tenant slug can be. Client text stands only in the last place of a name, so a name reads back unambiguously.
+All keys of a tenant share the hash tag `{tenant}` and so one Cluster slot; the index over tenants has the tag
+`{@}`, which no tenant slug can be. Client text stands only in the last place of a name, so a name reads back
+unambiguously.
 """
 
 from __future__ import annotations
@@ -97,7 +99,7 @@ def check_tenant(tenant: str) -> str:
     """Return `tenant` if it is a slug, else refuse it: it becomes part of key names."""
     if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
         raise BadInput(
-            f"tenant {tenant!r:.80} is not a slug: lower-case letters, digits and '-', at most 63, not starting with '-'",
+            f"tenant {tenant!r:.80} is not a slug: lower-case letters, digits and '-', at most 63, no '-' first",
             hint="choose a slug such as 'acme' or 'team-7'",
         )
     return tenant
@@ -160,7 +162,10 @@ def watch_channel(namespace: str) -> str:
 
 
 def parse(key: str) -> tuple[str, str, str, dict[str, str]]:
-    """Take a key name apart: (namespace, tenant or "@", family, parts). Raises BadInput for a name that is not ours."""
+    """Take a key name apart: (namespace, tenant or "@", family, parts).
+
+    Raises BadInput for a name that is not ours.
+    """
     shape = re.fullmatch(r"([a-z0-9][a-z0-9_-]*):\{(@|[a-z0-9-]+)\}:(.*)", key, re.DOTALL)
     if shape:
         namespace, tenant, rest = shape.groups()

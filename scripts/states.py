@@ -49,7 +49,9 @@ MOVES: dict[str, dict[State, State]] = {
     "retry": {State.RUNNING: State.PENDING},
     "give_back": {State.RUNNING: State.PENDING},
     "bury": {State.RUNNING: State.DEAD},
-    "cancel": dict.fromkeys((State.WAITING, State.PENDING, State.RUNNING, State.PAUSED, State.FAILED, State.DEAD), State.CANCELED),
+    "cancel": dict.fromkeys(
+        (State.WAITING, State.PENDING, State.RUNNING, State.PAUSED, State.FAILED, State.DEAD), State.CANCELED
+    ),
 }
 
 

@@ -1,4 +1,7 @@
-"""The application object: where tasks are registered, jobs enqueued, leases held. It opens nothing before first use."""
+"""The application object: where tasks are registered, jobs enqueued, leases held.
+
+It opens nothing before first use.
+"""
 
 from __future__ import annotations
 
@@ -129,8 +132,8 @@ class Registers:
 class Tenure:
     """An application: its tasks and schedules, and its way to the store.
 
-    Settings come from the argument, else from `TENURE_*` and `tenure.toml`, at first use. Threads may share it, and a fork
-    may carry it over: each process opens clients of its own.
+    Settings come from the argument, else from `TENURE_*` and `tenure.toml`, at first use. Threads may share
+    it, and a fork may carry it over: each process opens clients of its own.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
@@ -194,7 +197,9 @@ class Tenure:
         tenant: str = "default",
         **options: Any,
     ) -> Registers:
-        """Register a task and declare a schedule for it, stored by `schedules.declare()` when a scheduler starts."""
+        """Register a task and declare a schedule for it, stored by `schedules.declare()` when a scheduler
+        starts.
+        """
         registers = self.task(job_key, **options)
         self.schedules.declare_later(job_key, expression, tz, dst, misfire, overlap, tenant)
         return registers
@@ -243,7 +248,10 @@ class Tenure:
     def lease(
         self, name: str, ttl: Duration = "30s", wait: Duration = 0, tenant: str = "default"
     ) -> AbstractContextManager[NamedLease]:
-        """Hold a named lease while a `with` block runs. Raises LeaseTaken when it is not free within `wait`."""
+        """Hold a named lease while a `with` block runs.
+
+        Raises LeaseTaken when it is not free within `wait`.
+        """
         ledger = self.ledger(tenant)
         with self._lock:
             if tenant not in self._leases:
