@@ -26,6 +26,7 @@ from .lease.payload import unpack
 from .lease.requests import Options, new_job
 from .lease.retry import Retry
 from .lease.tasks import DEFAULT_POOL, Registry, Task
+from .job_book import JobBook
 from .schedule_book import ScheduleBook
 from .scheduler.cron import Dst
 from .scripts import Scripts
@@ -33,6 +34,8 @@ from .scripts.errors import JobFailed
 from .settings import Settings
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
     from .workers.ctx import Ctx
 
 P = ParamSpec("P")
@@ -145,6 +148,7 @@ class Tenure:
         self._leases: dict[str, Leases] = {}
         self.registry = Registry()
         self.schedules = ScheduleBook(self)
+        self.jobs = JobBook(self)
 
     @cached_property
     def settings(self) -> Settings:
@@ -258,6 +262,12 @@ class Tenure:
                 self._leases[tenant] = Leases(ledger.scripts, ledger.keys, ledger.index, self.blocking_redis)
             leases = self._leases[tenant]
         return leases.hold(name, ttl, wait)
+
+    def api(self) -> Starlette:
+        """The HTTP API as an ASGI application, to mount where you like."""
+        from .api import create_api  # only web processes load Starlette
+
+        return create_api(self)
 
     def close(self) -> None:
         """Close what this process opened; the last user of an embedded server ends it."""

@@ -4,6 +4,7 @@
 -- KEYS home    hash  the tenant's meta
 -- ARGV id      text  which job
 -- ARGV reason  text  why
+-- FLAGS allow-oom
 -- GIVES        state before
 -- FAILS        NOT_FOUND WRONG_STATE
 

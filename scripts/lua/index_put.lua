@@ -5,6 +5,7 @@
 -- ARGV who      text  the tenant
 -- ARGV due      text  epoch ms; empty: nothing to visit
 -- ARGV version  text  the tenant clock at which that was so
+-- FLAGS allow-oom
 -- GIVES         1 if applied, 0 if it was old news
 
 redis.call('SADD', K.tenants(), who)

@@ -4,6 +4,7 @@
 -- ARGV queue    text  due:POOL, reap or fire
 -- ARGV limit    int   how many at most
 -- ARGV revisit  ms    until when the others leave it to us; 0: they may come at once
+-- FLAGS allow-oom
 -- GIVES         {now, the next due instant in ms or "", tenant, tenant, ...}
 
 local key = K.due(queue)
