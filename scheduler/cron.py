@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Literal, get_args
 
 from ..scripts.errors import BadInput
 from .cron_clock import Mark, Plan, Policy, Skipped, clock
-from .cron_parse import BadCron, normalized
-from .cron_search import AFTER_ALL, readings
+from .cron_parse import BadCron, normalized, parse, refusal
+from .cron_search import AFTER_ALL, Readings
 from .cron_words import Language, describe
 from .zones import EPOCH
 
@@ -65,13 +66,11 @@ class CronExpression:
     def __init__(self, text: str, tz: str = "UTC", dst: Dst = "standard") -> None:
         if dst not in get_args(Dst):
             raise BadInput(f"dst {dst!r} is not one of {', '.join(get_args(Dst))}")
-        self.text = normalized(text)
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # it may come from JSON
+            raise refusal("expression", f"it is text, not {type(text).__name__}")
+        self.text, self._readings = _understood(text)
         self.tz = tz
         self.dst: Dst = dst
-        self._readings = readings(text)
-        if self._readings.first(0) == AFTER_ALL:
-            rule = "no date from 1970 to 2125 satisfies all fields; it never fires"
-            raise BadCron(f"expression: {rule}", field="expression", rule=rule)
         rhythm = dst != "quartz" and not self._readings.schedule.fixed_time
         policy: Policy = "rhythm" if rhythm else dst
         self._clock = clock(tz, policy)
@@ -137,6 +136,15 @@ class CronExpression:
 
     def __reduce__(self) -> tuple[type[CronExpression], tuple[str, str, Dst]]:
         return CronExpression, (self.text, self.tz, self.dst)
+
+
+@lru_cache(maxsize=1024)
+def _understood(text: str) -> tuple[str, Readings]:
+    """The text in one spelling and its readings, which never change and are costly to build."""
+    found = Readings(parse(text))
+    if found.first(0) == AFTER_ALL:
+        raise refusal("expression", "no date from 1970 to 2125 satisfies all fields; it never fires")
+    return normalized(text), found
 
 
 def _floor(moment: datetime) -> int:

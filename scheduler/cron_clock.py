@@ -55,7 +55,9 @@ class Clock:
 
     def first(self, readings: Readings, instant: int) -> int | None:
         """The first fire at or after `instant`."""
-        if instant < _FIRST:
+        if not _FIRST <= instant < _LAST:
+            if instant >= _LAST:
+                return None
             instant = _FIRST
         if self.policy == "quartz":
             instant = self._second_pass(instant)
@@ -77,6 +79,8 @@ class Clock:
 
     def last(self, readings: Readings, instant: int) -> int | None:
         """The last fire at or before `instant`."""
+        if instant < _FIRST:
+            return None
         instant = min(instant, _LAST)
         while True:
             start, _, offset, low, high, _ = self._window(instant)

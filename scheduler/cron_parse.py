@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import NoReturn
 
 from ..scripts.errors import BadInput
@@ -109,12 +108,17 @@ class _Token:
     at: int
 
 
+def refusal(field: str, rule: str, position: int | None = None) -> BadCron:
+    """The error for a broken rule."""
+    place = f" (at character {position})" if position else ""
+    return BadCron(f"{field}: {rule}{place}", field=field, position=position, rule=rule)
+
+
 def normalized(text: str) -> str:
     """The expression in one spelling: upper case, single spaces. Raises BadCron for what cannot be one."""
     return " ".join(token.text for token in _split(text))
 
 
-@lru_cache(maxsize=1024)
 def parse(text: str) -> Schedule:
     """The schedule that `text` describes. Raises BadCron."""
     tokens = _split(text)
@@ -124,13 +128,11 @@ def parse(text: str) -> Schedule:
 
 
 def _split(text: str) -> list[_Token]:
-    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # the caller may be JSON
-        raise BadCron(f"a cron expression is text, not {type(text).__name__}")
     if len(text) > LONGEST:
-        raise BadCron(f"expression: {len(text)} characters are more than {LONGEST}", field="expression")
+        raise refusal("expression", f"{len(text)} characters are more than {LONGEST}")
     tokens = [_Token(found[0].upper(), found.start()) for found in re.finditer(r"[^ \t]+", text)]
     if not tokens:
-        raise BadCron("expression: it is empty", field="expression", position=1)
+        raise refusal("expression", "it is empty", 1)
     for token in tokens:
         # Also before anything is upper-cased into more characters than were written.
         if not token.text.isascii():
@@ -367,5 +369,4 @@ def _explain(kind: _Kind, token: _Token) -> NoReturn:
 
 
 def _refuse(name: str, token: _Token, rule: str) -> NoReturn:
-    position = token.at + 1
-    raise BadCron(f"{name}: {rule} (at character {position})", field=name, position=position, rule=rule)
+    raise refusal(name, rule, token.at + 1)

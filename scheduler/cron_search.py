@@ -11,10 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from datetime import date
-from functools import lru_cache
 
 from .cron_fields import FIRST_YEAR, LAST_YEAR, Schedule
-from .cron_parse import parse
 
 DAY = 86_400
 
@@ -157,9 +155,3 @@ class Readings:
             month -= 1
             days = month_days[_KINDS[month]]
         return BEFORE_ALL
-
-
-@lru_cache(maxsize=1024)
-def readings(text: str) -> Readings:
-    """The readings of a cron expression; shared, since they are costly to build and never change."""
-    return Readings(parse(text))
