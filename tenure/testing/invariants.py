@@ -1,0 +1,473 @@
+"""What must hold after every script, checked on a dump; the I-numbers are those of the reliability notes.
+
+`Invariants` remembers what it saw, so that a second look also finds an ended attempt that changed, a fence that went
+back or a job that left a final state. It knows the layout as the scripts do, through the key and field tables, and
+works out every set, list and count from the rows alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..lease.ids import fire_id
+from ..scripts.errors import BadInput
+from ..scripts.fields import BLOB_LIMIT, BLOBS, DEFAULTS, FIELDS
+from ..scripts.keys import INDEX_KEYS, TENANT_KEYS, parse
+from ..scripts.states import ENDED, Cause, DeadReason, State
+from .dump import Dump
+
+BAND = 1 << 42
+SAFE_INTEGER = 1 << 53
+STOPPED = (State.DEAD, State.FAILED, State.CANCELED, State.PAUSED)
+
+_TYPES = {family.name: family.type for family in TENANT_KEYS + INDEX_KEYS}
+_LONG = {short: long for long, short in FIELDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    number: int
+    generation: int
+    status: str
+    cause: str
+    fence: int
+    packed: str
+
+    @classmethod
+    def read(cls, number: int, packed: str) -> Attempt:
+        generation, status, cause, fence, _start, _length, _chunks = packed.split(" ")
+        return cls(number, int(generation), status, cause, int(fence), packed)
+
+    @property
+    def open(self) -> bool:
+        return self.status == "running"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A job as its row says, defaults filled in; long values are left where they are."""
+
+    id: str
+    fields: dict[str, str]
+    attempts: list[Attempt]
+    stored: dict[str, bytes]
+
+    @classmethod
+    def read(cls, id_: str, stored: dict[str, bytes]) -> Row:
+        text = {name: value.decode("utf-8", "surrogateescape") for name, value in stored.items()}
+        fields = DEFAULTS | {_LONG[name]: value for name, value in text.items() if name in _LONG}
+        numbers = sorted(int(name[1:]) for name in text if name[0] == "a" and name[1:].isdigit())
+        attempts = [Attempt.read(number, text[f"a{number}"]) for number in numbers]
+        return cls(id_, fields, attempts, stored)
+
+    def number(self, name: str) -> int:
+        return int(self.fields[name])
+
+    @property
+    def state(self) -> State:
+        return State(self.fields["state"])
+
+    @property
+    def run_at(self) -> int:
+        return int(self.fields.get("run_at") or self.fields["created"])
+
+    @property
+    def rank(self) -> float:
+        return float(self.number("priority") * BAND + self.run_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """The keys of one tenant, by family and then by the last part of their names."""
+
+    name: str
+    keys: dict[str, dict[tuple[str, ...], Any]]
+
+    def one(self, family: str, default: Any) -> Any:
+        return self.keys.get(family, {}).get((), default)
+
+    def all(self, family: str) -> dict[tuple[str, ...], Any]:
+        return self.keys.get(family, {})
+
+    def rows(self) -> list[Row]:
+        return [
+            Row.read(id_, {name.decode(): value for name, value in stored.items()})
+            for (id_,), stored in self.all("row").items()
+        ]
+
+
+@dataclass
+class Invariants:
+    """Checks dumps of one namespace, one after the other. `broken` answers a sentence for each broken invariant."""
+
+    _ended: dict[tuple[str, str, int], str] = field(default_factory=dict[tuple[str, str, int], str])
+    _last: dict[tuple[str, str], Row] = field(default_factory=dict[tuple[str, str], Row])
+    _clocks: dict[str, int] = field(default_factory=dict[str, int])
+
+    def check(self, dump: Dump) -> None:
+        """Raise an AssertionError that lists what is broken."""
+        broken = self.broken(dump)
+        assert not broken, "the store is damaged:\n  " + "\n  ".join(broken)
+
+    def broken(self, dump: Dump) -> list[str]:
+        tenants, foreign = _by_tenant(dump)
+        index = tenants.pop("@", Tenant("@", {}))
+        return (
+            foreign
+            + [
+                f"{said[0]} tenant {tenant.name}: {said[1]}"
+                for tenant in tenants.values()
+                for rule in (*_RULES, self._history, self._clock)
+                for said in rule(tenant)
+            ]
+            + list(_unknown_tenants(index, tenants))
+        )
+
+    def _history(self, tenant: Tenant) -> Said:
+        for row in tenant.rows():
+            for attempt in row.attempts:
+                if not attempt.open:
+                    before = self._ended.setdefault((tenant.name, row.id, attempt.number), attempt.packed)
+                    if before != attempt.packed:
+                        yield (
+                            "I14",
+                            f"ended attempt {attempt.number} of {row.id} was {before!r}, is {attempt.packed!r}",
+                        )
+            before_row = self._last.get((tenant.name, row.id))
+            if before_row:
+                yield from _step(before_row, row)
+            self._last[tenant.name, row.id] = row
+
+    def _clock(self, tenant: Tenant) -> Said:
+        clock = _clock(tenant)
+        if clock < self._clocks.get(tenant.name, 0):
+            yield "I8", f"the tenant clock went back from {self._clocks[tenant.name]} to {clock}"
+        self._clocks[tenant.name] = clock
+
+
+Said = Iterator[tuple[str, str]]
+
+
+def _by_tenant(dump: Dump) -> tuple[dict[str, Tenant], list[str]]:
+    tenants: dict[str, Tenant] = {}
+    foreign: list[str] = []
+    for name, (kind, value) in dump.items():
+        try:
+            _namespace, tenant, family, parts = parse(name)
+        except BadInput as exc:
+            foreign.append(f"I40 {exc}")
+            continue
+        if _TYPES[family] != kind:
+            foreign.append(f"I40 key {name} is a {kind}, the key table says {_TYPES[family]}")
+            continue
+        families = tenants.setdefault(tenant, Tenant(tenant, {})).keys
+        families.setdefault(family, {})[tuple(parts.values())] = value
+    return tenants, foreign
+
+
+# -- one job ----------------------------------------------------------------------------------------------------------
+
+
+def _rows_are_sound(tenant: Tenant) -> Said:
+    for row in tenant.rows():
+        for name, value in row.stored.items():
+            if len(value) > BLOB_LIMIT:
+                yield "layout", f"field {name} of {row.id} has {len(value)} bytes, over {BLOB_LIMIT}"
+            if name not in _LONG and not (name[0] in "aw" and name[1:].isdigit()):
+                yield "layout", f"field {name} of {row.id} is not in the field table"
+        if not row.fields.get("task"):
+            yield "I3", f"{row.id} has no task"
+        if (row.fields.get("dead_reason") in list(DeadReason)) != (row.state is State.DEAD):
+            yield "I3", f"{row.id} is {row.state} with dead_reason {row.fields.get('dead_reason')}"
+        if row.state in ENDED and "finished" not in row.fields:
+            yield "I3", f"{row.id} is {row.state} and has no time of its end"
+
+
+def _attempts_are_numbered(tenant: Tenant) -> Said:
+    for row in tenant.rows():
+        numbers = [attempt.number for attempt in row.attempts]
+        if numbers != list(range(1, row.number("attempts") + 1)):
+            yield "I13", f"{row.id} counts {row.number('attempts')} attempts and has {numbers}"
+        fences = [attempt.fence for attempt in row.attempts]
+        if fences != sorted(set(fences)):
+            yield "I8", f"fences of {row.id} do not grow: {fences}"
+        open_ones = [attempt for attempt in row.attempts if attempt.open]
+        if any(attempt is not row.attempts[-1] for attempt in open_ones):
+            yield "I13", f"{row.id} has an open attempt that is not its last: {open_ones}"
+        between_chunks = row.state is State.PENDING and row.number("chunk") > 0
+        if open_ones and row.state is not State.RUNNING and not between_chunks:
+            yield "I13", f"{row.id} is {row.state} with an open attempt"
+        if row.state is State.RUNNING and not open_ones:
+            yield "I13", f"{row.id} is running without an open attempt"
+        for attempt in row.attempts:
+            if (
+                not attempt.open
+                and attempt.status in ("failed", "canceled")
+                and attempt.cause not in list(Cause)
+            ):
+                yield "I15", f"attempt {attempt.number} of {row.id} is {attempt.status} without a cause"
+
+
+def _budgets_hold(tenant: Tenant) -> Said:
+    for row in tenant.rows():
+        for spent, limit, reason in (
+            ("failures", "max_attempts", DeadReason.ATTEMPTS_EXHAUSTED),
+            ("losses", "max_lost", DeadReason.LOST_TOO_OFTEN),
+        ):
+            if row.number(spent) > row.number(limit):
+                yield "I13", f"{row.id} has {row.number(spent)} {spent}, over {limit} {row.number(limit)}"
+            if row.number(spent) >= row.number(limit) and row.state not in (State.DEAD, State.CANCELED):
+                yield "I13", f"{row.id} is {row.state} with its {limit} used up"
+            if row.fields.get("dead_reason") == reason and row.number(spent) < row.number(limit):
+                yield "I15", f"{row.id} is dead({reason}) with {row.number(spent)} of {row.number(limit)}"
+
+
+def _the_holder_is_known(tenant: Tenant) -> Said:
+    running = tenant.one("running", {})
+    clock = _clock(tenant)
+    for row in tenant.rows():
+        fence = int(row.fields.get("fence", 0))
+        if not fence <= clock < SAFE_INTEGER:
+            yield "I8", f"fence {fence} of {row.id} is ahead of the tenant clock {clock}"
+        if row.state is State.RUNNING:
+            if row.attempts and row.attempts[-1].fence != fence:
+                yield "I7", f"{row.id} is held under {fence}, its attempt under {row.attempts[-1].fence}"
+            if running.get(row.id.encode(), 0) > row.number("deadline"):
+                yield "I11", f"the lease of {row.id} passes its deadline"
+
+
+# -- sets and lists that follow from the rows --------------------------------------------------------------------------
+
+
+def _sets_follow_from_rows(tenant: Tenant) -> Said:
+    rows = tenant.rows()
+    pools = {row.fields["pool"] for row in rows} | {pool for (pool,) in tenant.all("queue")}
+    for pool in sorted(pools):
+        expected = {
+            row.id: row.rank for row in rows if row.state is State.PENDING and row.fields["pool"] == pool
+        }
+        found = {id_.decode(): score for id_, score in tenant.all("queue").get((pool,), {}).items()}
+        yield from _same("I3", f"queue of pool {pool}", found, expected)
+    yield from _same("I3", "running", _members(tenant.one("running", {})), _in_state(rows, State.RUNNING))
+    for state in STOPPED:
+        yield from _same(
+            "I3",
+            f"list of {state}",
+            _members(tenant.all("stopped").get((state,), {})),
+            _in_state(rows, state),
+        )
+    yield from _same(
+        "I3", "list of succeeded", _members(tenant.one("succeeded", [])), _in_state(rows, State.SUCCEEDED)
+    )
+
+
+def _counts_follow_from_rows(tenant: Tenant) -> Said:
+    expected = Counter(f"{row.fields['task']}|{row.state}" for row in tenant.rows())
+    found = {name.decode(): int(number) for name, number in tenant.one("counts", {}).items()}
+    yield from _same("I3", "counts", found, dict(expected))
+
+
+def _journals_cover_rows(tenant: Tenant) -> Said:
+    expected: dict[str, list[str]] = {}
+    for row in tenant.rows():
+        expected.setdefault(row.fields["task"], []).append(row.id)
+    journals = {task: [id_.decode() for id_ in ids] for (task,), ids in tenant.all("journal").items()}
+    for task, ids in expected.items():
+        for id_ in ids:
+            if journals.get(task, []).count(id_) != 1:
+                yield (
+                    "I3",
+                    f"job {id_} stands {journals.get(task, []).count(id_)} times in the journal of {task}",
+                )
+
+
+def _idempotency_keys_point_to_rows(tenant: Tenant) -> Said:
+    held = {digest.decode(): id_.decode() for digest, id_ in tenant.one("unique", {}).items()}
+    rows = {row.id: row for row in tenant.rows()}
+    for row in rows.values():
+        unique, active = row.fields.get("unique"), row.fields.get("unique_mode") == "active"
+        if unique and not (active and row.state in ENDED) and held.get(unique) != row.id:
+            yield "I2", f"the idempotency key of {row.id} points to {held.get(unique)}"
+    for digest, id_ in held.items():
+        if id_ not in rows or rows[id_].fields.get("unique") != digest:
+            yield "I2", f"an idempotency key points to {id_}, which does not carry it"
+        elif rows[id_].fields.get("unique_mode") == "active" and rows[id_].state in ENDED:
+            yield "I2", f"the idempotency key of {id_} is still taken after its end"
+
+
+def _parts_of_a_job_go_with_it(tenant: Tenant) -> Said:
+    rows = {row.id: row for row in tenant.rows()}
+    blobs = {(id_, _LONG[short]) for short, id_ in tenant.all("blob")}
+    marks = {(row.id, name) for row in rows.values() for name in BLOBS if row.fields.get(name) == ""}
+    yield from _same("layout", "long values", dict.fromkeys(blobs), dict.fromkeys(marks))
+    for family in ("errors", "progress", "lines"):
+        for (id_,) in tenant.all(family):
+            if id_ not in rows:
+                yield "I3", f"{family} of {id_}, which has no row"
+            elif family != "errors" and not rows[id_].fields.get("background"):
+                yield "I3", f"{family} of {id_}, which is not a background task"
+    for (id_,), errors in tenant.all("errors").items():
+        bad = (
+            {attempt.number for attempt in rows[id_].attempts if not attempt.open}
+            if id_ in rows
+            else set[int]()
+        )
+        for name in errors:
+            if int(name.decode().rstrip("s")) not in bad:
+                yield "I14", f"{id_} has an error of attempt {name.decode()}, which did not end"
+
+
+def _progress_is_a_share(tenant: Tenant) -> Said:
+    rows = {row.id: row for row in tenant.rows()}
+    for (id_,), found in tenant.all("progress").items():
+        progress = {name.decode(): value.decode() for name, value in found.items()}
+        done, total = int(progress.get("done", 0)), int(progress.get("total", 0)) or None
+        if done < 0 or (total is not None and total < 0):
+            yield "I34", f"progress of {id_} is {done} of {total}"
+        if id_ in rows and ("since" in progress) != (rows[id_].state is State.RUNNING):
+            runs = "runs" if "since" in progress else "stands"
+            yield "I33", f"{id_} is {rows[id_].state} and its working time {runs}"
+
+
+def _due_work_is_advertised(tenant: Tenant) -> Said:
+    """Else a pending job waits for the slow sweep, or for ever."""
+    meta = {name.decode(): value.decode() for name, value in tenant.one("meta", {}).items()}
+    for (pool,), queue in tenant.all("queue").items():
+        earliest = min(score % BAND for score in queue.values())
+        told = meta.get(f"due:{pool}")
+        if told is None or int(told) > max(earliest, _clock(tenant) // 1000):
+            yield "I43", f"pool {pool} has a job due at {earliest:.0f} and tells {told}"
+
+
+# -- named leases, schedules ------------------------------------------------------------------------------------------
+
+
+def _named_leases_stand_by_expiry(tenant: Tenant) -> Said:
+    expected = {name: float(lease[b"until"]) for (name,), lease in tenant.all("lease").items()}
+    yield from _same("I3", "named leases", _scores(tenant.one("leases", {})), expected)
+    for (name,), lease in tenant.all("lease").items():
+        if int(lease[b"fence"]) > _clock(tenant):
+            yield "I8", f"fence of lease {name} is ahead of the tenant clock"
+    for (name,), wakes in tenant.all("handover").items():
+        if len(wakes) > 1:
+            yield "I3", f"{len(wakes)} wake-ups wait at lease {name}"
+
+
+def _triggers_stand_by_next_fire(tenant: Tenant) -> Said:
+    schedules = {job_key: _text(fields) for (job_key,), fields in tenant.all("schedule").items()}
+    yield from _same(
+        "I3",
+        "names of schedules",
+        dict.fromkeys(_scores(tenant.one("schedules", {}))),
+        dict.fromkeys(schedules),
+    )
+    expected = {
+        f"{name[5:]}:{job_key}": float(value)
+        for job_key, fields in schedules.items()
+        for name, value in fields.items()
+        if name.startswith("next:")
+    }
+    yield from _same("I3", "triggers", _scores(tenant.one("triggers", {})), expected)
+
+
+def _fires_are_recorded_once(tenant: Tenant) -> Said:
+    spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for (_month, trigger, job_key), records in tenant.all("fires").items():
+        for record in records:
+            instant, outcome, _reason, job, _at, _scheduler, until, _count = record.decode().split(" ")
+            last = int(instant) if until == "-" else int(until)
+            spans.setdefault((trigger, job_key), []).append((int(instant), last))
+            if outcome == "fired" and job != fire_id(tenant.name, job_key, trigger, int(instant)):
+                yield "I22", f"fire {instant} of {trigger}:{job_key} names job {job}"
+            if (outcome == "fired") == (job == "-"):
+                yield "I23", f"fire {instant} of {trigger}:{job_key} is {outcome} with job {job}"
+    for (trigger, job_key), found in spans.items():
+        for (_, end), (start, _) in zip(sorted(found), sorted(found)[1:], strict=False):
+            if start <= end:
+                yield "I22", f"records of {trigger}:{job_key} overlap at {start}"
+        fields = _text(tenant.all("schedule").get((job_key,), {}))
+        following = fields.get(f"next:{trigger}")
+        if following and int(following) <= max(end for _, end in found):
+            yield "I25", f"{trigger}:{job_key} is to fire again at {following}, which has its record"
+
+
+def _unknown_tenants(index: Tenant, tenants: dict[str, Tenant]) -> Iterator[str]:
+    known = {name.decode() for name in index.one("tenants", set())}
+    for tenant in tenants.values():
+        has_work = tenant.all("row") or tenant.all("schedule") or tenant.all("lease")
+        if has_work and tenant.name not in known:
+            yield f"I43 tenant {tenant.name}: the index does not know it, so no sweep finds its work"
+
+
+_RULES: tuple[Callable[[Tenant], Said], ...] = (
+    _rows_are_sound,
+    _attempts_are_numbered,
+    _budgets_hold,
+    _the_holder_is_known,
+    _sets_follow_from_rows,
+    _counts_follow_from_rows,
+    _journals_cover_rows,
+    _idempotency_keys_point_to_rows,
+    _parts_of_a_job_go_with_it,
+    _progress_is_a_share,
+    _due_work_is_advertised,
+    _named_leases_stand_by_expiry,
+    _triggers_stand_by_next_fire,
+    _fires_are_recorded_once,
+)
+
+
+# -- two looks at one job ---------------------------------------------------------------------------------------------
+
+
+def _step(before: Row, after: Row) -> Said:
+    """What one job may not do between two looks."""
+    if after.number("generation") < before.number("generation"):
+        yield "I8", f"the generation of {after.id} went back"
+    if after.number("revision") < before.number("revision"):
+        yield "I5", f"the revision of {after.id} went back"
+    if after.state is not before.state and after.number("revision") == before.number("revision"):
+        yield "I5", f"{after.id} went from {before.state} to {after.state} and its revision stands"
+    if int(after.fields.get("fence", 0)) < int(before.fields.get("fence", 0)):
+        yield "I8", f"the fence of {after.id} went back"
+    if before.state is State.SUCCEEDED and after.state is not State.SUCCEEDED:
+        yield "I4", f"{after.id} left succeeded for {after.state}"
+    same_round = after.number("generation") == before.number("generation")
+    if before.state in ENDED and after.state is not before.state and same_round:
+        yield "I4", f"{after.id} left {before.state} for {after.state} in the same generation"
+
+
+# -- small things -----------------------------------------------------------------------------------------------------
+
+
+def _same(number: str, what: str, found: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Said:
+    if found != expected:
+        extra = {key: value for key, value in found.items() if expected.get(key, _ABSENT) != value}
+        missing = {key: value for key, value in expected.items() if found.get(key, _ABSENT) != value}
+        yield number, f"{what}: has {extra or 'nothing'} too much, lacks {missing or 'nothing'}"
+
+
+_ABSENT = object()
+
+
+def _clock(tenant: Tenant) -> int:
+    return int(tenant.one("meta", {}).get(b"clock", 0))
+
+
+def _in_state(rows: list[Row], state: State) -> Counter[str]:
+    return Counter(row.id for row in rows if row.state is state)
+
+
+def _members(ids: Iterable[bytes]) -> Counter[str]:
+    return Counter(id_.decode() for id_ in ids)
+
+
+def _scores(zset: dict[bytes, float]) -> dict[str, float]:
+    return {name.decode(): score for name, score in zset.items()}
+
+
+def _text(fields: dict[bytes, bytes]) -> dict[str, str]:
+    return {name.decode(): value.decode("utf-8", "surrogateescape") for name, value in fields.items()}
