@@ -1,6 +1,6 @@
 """The demo's application, as a user would write one: a cron job, and an import that a menu button starts.
 
-    tenure worker tenure.demo.shop:app
+tenure worker tenure.demo.shop:app
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from .. import Continue, Ctx, Done, Tenure
 from .table import Table
 
 CHUNK = 20
-PAUSE_S = float(os.environ.get("DEMO_PAUSE", "0.03"))  # as if each row asked a slow service, so that one can watch
+PAUSE_S = float(
+    os.environ.get("DEMO_PAUSE", "0.03")
+)  # as if each row asked a slow service, so that one can watch
 
 app = Tenure()
 

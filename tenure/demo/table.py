@@ -44,7 +44,9 @@ class Table:
         )
 
     def _claim(self) -> None:
-        accepted = self._db.execute("UPDATE import SET fence = ? WHERE fence <= ?", (self._fence, self._fence))
+        accepted = self._db.execute(
+            "UPDATE import SET fence = ? WHERE fence <= ?", (self._fence, self._fence)
+        )
         if accepted.rowcount != 1:
             self._db.execute("ROLLBACK")
             self._db.close()
