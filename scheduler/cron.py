@@ -61,7 +61,7 @@ class CronExpression:
     datetimes of one zone by their readings: compare in UTC when a clock change may lie between.
     """
 
-    __slots__ = ("_clock", "_readings", "dst", "text", "tz")
+    __slots__ = ("_clock", "_readings", "_tz", "dst", "text", "tz")
 
     def __init__(self, text: str, tz: str = "UTC", dst: Dst = "standard") -> None:
         if dst not in get_args(Dst):
@@ -74,20 +74,21 @@ class CronExpression:
         rhythm = dst != "quartz" and not self._readings.schedule.fixed_time
         policy: Policy = "rhythm" if rhythm else dst
         self._clock = clock(tz, policy)
+        self._tz = self._clock.zone.tz
 
     def next(self, after: datetime) -> datetime | None:
         """The first fire strictly later than `after`, or None when there is none."""
         found = self._clock.first(self._readings, _floor(after) + 1)
-        return None if found is None else datetime.fromtimestamp(found, self._clock.zone.tz)
+        return None if found is None else datetime.fromtimestamp(found, self._tz)
 
     def prev(self, before: datetime) -> datetime | None:
         """The last fire strictly earlier than `before`, or None when there is none."""
         found = self._clock.last(self._readings, _ceiling(before) - 1)
-        return None if found is None else datetime.fromtimestamp(found, self._clock.zone.tz)
+        return None if found is None else datetime.fromtimestamp(found, self._tz)
 
     def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
         """Every fire from `start` up to, not including, `end`."""
-        tz, seen = self._clock.zone.tz, datetime.fromtimestamp
+        tz, seen = self._tz, datetime.fromtimestamp
         for run in self._clock.between(self._readings, _ceiling(start), _ceiling(end)):
             for instant in run:
                 yield seen(instant, tz)
@@ -119,7 +120,7 @@ class CronExpression:
         return describe(self._readings.schedule, language)
 
     def _planned(self, plan: Plan) -> Planned:
-        at = datetime.fromtimestamp(plan.instant, self._clock.zone.tz)
+        at = datetime.fromtimestamp(plan.instant, self._tz)
         nominal = (EPOCH + timedelta(seconds=plan.reading)).replace(tzinfo=None)
         return Planned(at, nominal, plan.mark, plan.skipped)
 
@@ -138,7 +139,7 @@ class CronExpression:
         return CronExpression, (self.text, self.tz, self.dst)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=2048)
 def _understood(text: str) -> tuple[str, Readings]:
     """The text in one spelling and its readings, which never change and are costly to build."""
     found = Readings(parse(text))

@@ -58,7 +58,7 @@ class Readings:
         self._seconds = seconds = schedule.second.values
         self._minutes = [hour * 3600 + minute * 60 for hour in schedule.hour.values for minute in minutes]
         # The last second of each matching minute: the first of them not yet over is the minute to look in.
-        self._ends = [minute + seconds[-1] for minute in self._minutes]
+        self._ends = self._minutes if seconds == (0,) else [it + seconds[-1] for it in self._minutes]
         self._month_days = _MonthDays(schedule)
         self._years = None if schedule.year.whole else frozenset(y - FIRST_YEAR for y in schedule.year.values)
         # The day last asked for and the answer: a search mostly goes on where it stopped. One tuple, so that
@@ -123,21 +123,21 @@ class Readings:
 
     def _day_from(self, day: int) -> int:
         """The first matching day at or after `day`, or AFTER_ALL."""
-        found = self._find_day(max(day, 0)) if day < _END else AFTER_ALL
-        self._next_day = (day, found)
-        return found
-
-    def _find_day(self, day: int) -> int:
+        asked, day = day, day if day > 0 else 0
         kinds, month_days, years = _KINDS, self._month_days, self._years
         month = bisect_right(_STARTS, day) - 1
         days = month_days[kinds[month]] >> (day - _STARTS[month])
         if days and (years is None or month // 12 in years):
-            return day + (days & -days).bit_length() - 1
-        for later in range(month + 1, len(kinds)):
-            days = month_days[kinds[later]]
-            if days and (years is None or later // 12 in years):
-                return _STARTS[later] + (days & -days).bit_length() - 1
-        return AFTER_ALL
+            found = day + (days & -days).bit_length() - 1
+        else:
+            found = AFTER_ALL
+            for later in range(month + 1, len(kinds)):
+                days = month_days[kinds[later]]
+                if days and (years is None or later // 12 in years):
+                    found = _STARTS[later] + (days & -days).bit_length() - 1
+                    break
+        self._next_day = (asked, found)
+        return found
 
     def _day_until(self, day: int) -> int:
         """The last matching day at or before `day`, or BEFORE_ALL."""
