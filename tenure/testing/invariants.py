@@ -21,6 +21,10 @@ from .dump import Dump
 
 BAND = 1 << 42
 SAFE_INTEGER = 1 << 53
+_REASONS: dict[State, tuple[str | None, ...]] = {
+    State.DEAD: tuple(DeadReason),
+    State.CANCELED: (None, *DeadReason),  # a dead job that was canceled still says what it died of
+}
 STOPPED = (State.DEAD, State.FAILED, State.CANCELED, State.PAUSED)
 
 _TYPES = {family.name: family.type for family in TENANT_KEYS + INDEX_KEYS}
@@ -180,8 +184,9 @@ def _rows_are_sound(tenant: Tenant) -> Said:
                 yield "layout", f"field {name} of {row.id} is not in the field table"
         if not row.fields.get("task"):
             yield "I3", f"{row.id} has no task"
-        if (row.fields.get("dead_reason") in list(DeadReason)) != (row.state is State.DEAD):
-            yield "I3", f"{row.id} is {row.state} with dead_reason {row.fields.get('dead_reason')}"
+        reason = row.fields.get("dead_reason")
+        if reason not in _REASONS.get(row.state, (None,)):
+            yield "I3", f"{row.id} is {row.state} with dead_reason {reason}"
         if row.state in ENDED and "finished" not in row.fields:
             yield "I3", f"{row.id} is {row.state} and has no time of its end"
 
