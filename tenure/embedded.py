@@ -16,6 +16,7 @@ import atexit
 import fcntl
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -24,6 +25,7 @@ import time
 from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
+from typing import Literal
 from weakref import WeakMethod
 
 from .machine import PASSING_FILES, file_system, find_server, private_folder
@@ -57,7 +59,7 @@ class EmbeddedServer:
         self.folder = folder.absolute()
         self.socket = self.folder / "server.sock"
         self.log = self.folder / "server.log"
-        self._binary = binary
+        self.binary = binary
         self._disk = disk
         self._users: int | None = None
         self._over = False
@@ -66,13 +68,17 @@ class EmbeddedServer:
         _call_after_fork(WeakMethod(self._after_fork))
 
     def ensure(self) -> None:
-        """Return when a server answers, or loads its data; start one if there is none. Idempotent."""
+        """Return when a server answers; start one if there is none. Idempotent.
+
+        A server that still loads its data at the end of the wait is good enough: its clients wait on.
+        """
         with self._mutex:
             self.join()
             deadline = time.monotonic() + START_LIMIT_S
             starts = 0
-            while not self._answers():
-                lock = self._lock("server.lock", fcntl.LOCK_EX)
+            while (life := self._look()) != "up":
+                late = time.monotonic() > deadline
+                lock = self._lock("server.lock", fcntl.LOCK_EX) if life == "down" else None
                 if lock is not None:
                     try:
                         if starts == STARTS:
@@ -81,7 +87,9 @@ class EmbeddedServer:
                         self._start(lock)
                     finally:
                         os.close(lock)  # the server holds its own copy
-                elif time.monotonic() > deadline:
+                elif late and life == "loading":
+                    return
+                elif late:
                     raise self._failure(f"another process holds {self.folder}/server.lock and nobody answers")
                 else:
                     time.sleep(0.005)
@@ -163,18 +171,21 @@ class EmbeddedServer:
             return None
         return descriptor
 
-    def _answers(self) -> bool:
-        """Whether a server lives: an error reply counts (it loads), and so does silence (it is busy)."""
+    def _look(self) -> Literal["up", "loading", "down"]:
+        """Ask the server. Silence is life: it is busy. Only loading is not yet: it may end in a refusal."""
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(1)
             try:
                 probe.connect(str(self.socket))
                 probe.sendall(b"PING\r\n")
-                return probe.recv(1) != b""
+                reply = probe.recv(100)
             except TimeoutError:
-                return True
+                return "up"
             except OSError:
-                return False
+                return "down"
+        if reply.startswith(b"-LOADING"):
+            return "loading"
+        return "up" if reply else "down"
 
     def _start(self, lock: int) -> None:
         """Start the server as a daemon that inherits `lock`. It removes the socket a dead one left behind."""
@@ -187,7 +198,7 @@ class EmbeddedServer:
         )
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         done = subprocess.run(
-            [find_server(self._binary), "-"],
+            [find_server(self.binary), "-"],
             input=os.fsencode(config),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -217,9 +228,16 @@ class EmbeddedServer:
 
     def _failure(self, why: str) -> StoreError:
         """What to raise when there is no server: the reason, what it logged, and whether the disk is full."""
-        said = self.log.read_bytes()[self._log_start :].decode(errors="replace") if self.log.exists() else ""
-        last = "".join(f"\n  | {line}" for line in said.splitlines()[-5:])
+        log = self.log.read_bytes() if self.log.exists() else b""
+        last = "".join(
+            f"\n  | {line}" for line in log[self._log_start :].decode(errors="replace").splitlines()[-5:]
+        )
         text = f"no embedded server in {self.folder}: {why}{last}"
+        servers = list(dict.fromkeys(re.findall(rb"\w+ version=[\d.]+", log)))
+        if len(servers) > 1:  # an older server calls newer data broken and advises to cut it
+            text += (
+                f"\nthe data has seen {b', '.join(servers).decode()}: use the newest of them, repair nothing"
+            )
         if shutil.disk_usage(self.folder).free < 1 << 20:
             return StoreFull(
                 f"{text}\nthe disk is full", hint="free some space, or move TENURE_DATA elsewhere"
