@@ -203,7 +203,8 @@ class Ledger:
 
         Raises BadInput for a cursor that is not ours.
         """
-        return list_jobs(self, status=status, task=task, limit=limit, cursor=cursor)
+        tasks = None if task is None else {task}
+        return list_jobs(self, status=status, tasks=tasks, limit=limit, cursor=cursor)
 
     def counts(self) -> dict[tuple[str, str], int]:
         """How many jobs there are by (task, state)."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from ..scripts import Call
@@ -24,19 +24,18 @@ Positions = dict[str, str]
 
 
 def list_jobs(
-    ledger: Ledger, *, status: str | None, task: str | None, limit: int, cursor: str | None
+    ledger: Ledger, *, status: str | None, tasks: Collection[str] | None, limit: int, cursor: str | None
 ) -> Page:
-    """See Ledger.list."""
+    """See Ledger.list. `tasks` are those to show; None is all. With a status too, a page may be short."""
     if not 1 <= limit <= LONGEST:
         raise BadInput(f"limit {limit!r} is out of range: 1 to {LONGEST}", hint="the default is 50")
     positions = _read_cursor(cursor)
-    sources = _sources(ledger, _state(status), task)
+    sources = _sources(ledger, _state(status), tasks)
     if status == State.PENDING:
         order: Callable[[JobView], Any] = lambda job: (job.run_at, job.id)  # noqa: E731
     else:
         order = lambda job: (-job.created_at, job.id)  # noqa: E731
-    wanted = (lambda job: job.task == task) if status and task else (lambda job: True)
-    return _merge(ledger, sources, positions, order, wanted, limit)
+    return _merge(ledger, sources, positions, order, lambda job: tasks is None or job.task in tasks, limit)
 
 
 def _state(status: str | None) -> State | None:
@@ -46,9 +45,8 @@ def _state(status: str | None) -> State | None:
         raise BadInput(f"status {status!r:.40} is not a state", hint=f"one of: {', '.join(State)}") from None
 
 
-def _sources(ledger: Ledger, status: State | None, task: str | None) -> list[tuple[str, str]]:
+def _sources(ledger: Ledger, status: State | None, tasks: Collection[str] | None) -> list[tuple[str, str]]:
     """(family, name) of the lists that together hold the jobs asked for."""
-    counted = ledger.counts()
     if status is State.PENDING:
         pools = {
             news.queue.removeprefix("due:") for news in ledger.standing() if news.queue.startswith("due:")
@@ -60,7 +58,9 @@ def _sources(ledger: Ledger, status: State | None, task: str | None) -> list[tup
         return [("succeeded", "")]
     if status:
         return [("stopped", status)]
-    return [("journal", name) for name in sorted({key[0] for key in counted} if not task else {task})]
+    return [
+        ("journal", name) for name in sorted({key[0] for key in ledger.counts()} if tasks is None else tasks)
+    ]
 
 
 def _merge(
@@ -108,8 +108,15 @@ def _read_cursor(cursor: str | None) -> Positions:
         return {}
     try:
         data = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        return {str(place): "" if at == "" else str(int(at)) for place, at in data.items()}
-    except (ValueError, AttributeError, TypeError):
+        return {str(place): "" if at == "" else str(_position(at)) for place, at in data.items()}
+    except (ValueError, AttributeError, TypeError, OverflowError, RecursionError):
         raise BadInput(
             f"cursor {cursor!r:.40} is not one this list gave", hint="start again without a cursor"
         ) from None
+
+
+def _position(at: Any) -> int:
+    position = int(at)
+    if not -1 <= position < 1 << 53:
+        raise ValueError
+    return position
