@@ -227,6 +227,16 @@ def test_a_claim_says_when_the_next_job_is_due(ledger: Ledger) -> None:
     assert (len(second.leases), second.reason, second.news.due_ms) == (0, "not_due", START + MINUTE)
 
 
+def test_a_claim_that_leaves_due_jobs_says_so(ledger: Ledger) -> None:
+    """Else the index forgets a tenant whose backlog is longer than one claim."""
+    for _ in range(4):
+        ledger.enqueue(NewJob("report"))
+
+    due = [ledger.claim("advance", "one", want).news.due_ms for want in (1, 2, 1, 1)]
+
+    assert due == [START, START, None, None]
+
+
 def test_fences_grow_with_every_claim_of_the_tenant(ledger: Ledger) -> None:
     for _ in range(20):
         ledger.enqueue(NewJob("report"))

@@ -20,16 +20,18 @@ end
 
 local queue = K.queue(pool)
 
--- The due jobs of each priority that has any (at most `want` each), and the earliest instant of what is not due yet.
+-- The due jobs of each priority that has any, and the earliest instant of what is not due yet. One more than `want` of
+-- each is looked at, so that it is known whether something is left.
 local function heads()
   local bands, later, from = {}, nil, '-inf'
   repeat
     local first = redis.call('ZRANGEBYSCORE', queue, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
     if not first[1] then break end
     local floor = math.floor(first[2] / BAND) * BAND
-    local due = redis.call('ZRANGEBYSCORE', queue, text(floor), text(floor + now), 'WITHSCORES', 'LIMIT', 0, want)
+    local due = redis.call('ZRANGEBYSCORE', queue, text(floor), text(floor + now), 'WITHSCORES', 'LIMIT', 0,
+      want + 1)
     if #due > 0 then bands[#bands + 1] = {floor = floor, due = due, next = 1} end
-    if #due < 2 * want then
+    if #due <= 2 * want then
       local rest = redis.call('ZRANGEBYSCORE', queue, '(' .. text(floor + now), text(floor + BAND - 1),
         'WITHSCORES', 'LIMIT', 0, 1)
       if rest[2] then later = math.min(later or math.huge, rest[2] - floor) end
@@ -88,7 +90,7 @@ if memo and string.sub(memo, 1, #token) == token then
 end
 
 local bands, later = heads()
-local leases, ids = {}, {}
+local leases, ids, damaged = {}, {}, false
 local turn = tonumber(#bands > 1 and redis.call('HGET', K.meta(), 'turn:' .. pool) or 0)
 while #leases < want do
   local id = pick(bands, turn + #leases + 1)
@@ -99,11 +101,12 @@ while #leases < want do
     ids[#ids + 1] = id
   else
     drop(queue, id) -- an entry without a claimable row is damage: never let it stand in front of the queue
+    damaged = true
   end
 end
 
 local left = pick(bands, 1)
-local due = left and now or later
+local due = (left or damaged) and now or later
 local version = readvertise(pool, due)
 if #bands > 1 then redis.call('HINCRBY', K.meta(), 'turn:' .. pool, #leases) end
 if #ids > 0 then redis.call('SET', K.memo(worker), token .. table.concat(ids, ' '), 'PX', MEMO_MS) end
