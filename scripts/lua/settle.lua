@@ -16,11 +16,17 @@
 
 local ENDS = {succeed = 'succeeded', skip = 'skipped', fail = 'failed', lose = 'failed', give_back = 'canceled'}
 
--- Is this the outcome we already have? Then its sender lost our answer.
-local function sent_again(job, fence, kind)
-  local attempt = last_attempt(job)
-  if kind == 'continue' then return job.state == 'pending' and job.fence == fence and attempt.status == 'running' end
-  return attempt and attempt.fence == fence and attempt.status == ENDS[kind]
+-- Is this the outcome we already have? Then its sender lost our answer. The cause counts too: an attempt that the reaper
+-- ended as lost has not ended as its holder says now.
+local function sent_again(job, it)
+  for number = tonumber(job.attempts), 1, -1 do
+    local attempt = read_attempt(job, number)
+    if attempt.fence == it.fence then
+      if it.kind == 'continue' then return job.state == 'pending' and attempt.status == 'running' end
+      return attempt.status == ENDS[it.kind] and (it.cause == '' or attempt.cause == it.cause)
+    end
+  end
+  return false
 end
 
 local outcome = {}
@@ -79,7 +85,7 @@ for at = FIRST, #ARGV, 10 do
     if job.state == 'succeeded' then succeeded = succeeded + 1 end
     answers[#answers + 1] = ''
   else
-    answers[#answers + 1] = job and sent_again(job, it.fence, it.kind) and '' or '!' .. refused
+    answers[#answers + 1] = job and sent_again(job, it) and '' or '!' .. refused
   end
 end
 for _ = 1, succeeded do forget_old_successes() end
