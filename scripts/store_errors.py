@@ -75,6 +75,7 @@ _SAYS: dict[str, tuple[type[StoreError], str, str]] = {
 }
 
 _TEXTS: tuple[tuple[str, type[StoreError], str, str], ...] = (
+    (r"^Authentication required", StoreRefused, "asks for a password", _PASSWORD),
     (r"unknown command", StoreTooOld, "does not know a command", "use Redis or Valkey 7.0 or newer"),
     (
         r"DB index is out of range",
@@ -97,6 +98,8 @@ def store_error(exc: Exception, address: str) -> StoreError:
         return exc
     text = str(exc) or type(exc).__name__
     kind, what, hint = _find(exc, text)
+    if kind is StoreUnreachable and address.startswith("rediss:"):
+        hint += "; rediss:// needs a server that speaks TLS"
     return kind(f"{safe_url(address)} {what}: {safe_url(text)}", hint=hint)
 
 
