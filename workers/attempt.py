@@ -1,0 +1,147 @@
+"""One attempt: run the task and turn what happened into an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import random
+import traceback
+from collections.abc import Coroutine
+from typing import Any, cast
+
+from ..lease.durations import duration_ms
+from ..lease.outcome import Continue, Done, Fail, NextChunk, Outcome, RetryAfter, Skip, SkipRest, Succeed
+from ..lease.payload import pack, unpack_args
+from ..lease.tasks import Task
+from ..scripts.errors import BadPayload
+from ..scripts.states import Cause
+from .ctx import Ctx, Link
+from .interrupts import Interrupts, OutOfTime
+from .wire import Ticket
+
+SUMMARY_LIMIT = 4_000
+STACK_LIMIT = 16_000
+_OURS = (__file__, os.path.dirname(asyncio.__file__))
+
+
+class Attempts:
+    """Runs attempts one after the other in the process of a slot; one kept event loop serves the coroutines."""
+
+    def __init__(self, link: Link, interrupts: Interrupts) -> None:
+        self._link = link
+        self._interrupts = interrupts
+        self._loop: asyncio.Runner | None = None
+
+    def run(self, task: Task, ticket: Ticket) -> Outcome:
+        try:
+            try:
+                self._interrupts.arm(ticket.limit_at)
+                value = self._call(task, ticket)
+            finally:
+                self._interrupts.disarm()
+        except BaseException as exc:
+            return failed(self._interrupts.raised or exc, task, ticket.failures)
+        return returned(value)
+
+    def _call(self, task: Task, ticket: Ticket) -> Any:
+        args, kwargs = unpack_args(ticket.args or b"")
+        if task.takes_ctx:
+            args.insert(0, Ctx(ticket, self._link))
+        value = task.function(*args, **kwargs)
+        if inspect.iscoroutine(value):
+            return self._await(value)
+        return value
+
+    def _await(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        if self._loop is None:
+            self._loop = asyncio.Runner()
+        return self._loop.run(self._watched(coroutine))
+
+    async def _watched(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        current = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._interrupts.running(current)
+        try:
+            return await coroutine
+        finally:
+            await _end_all_but(current)
+
+
+async def _end_all_but(current: asyncio.Task[Any]) -> None:
+    """What a job leaves running would go on in the next one's time."""
+    others = asyncio.all_tasks() - {current}
+    for other in others:
+        other.cancel()
+    if others:
+        await asyncio.gather(*others, return_exceptions=True)
+
+
+def returned(value: Any) -> Outcome:
+    """The outcome of a task that came to its end."""
+    if value is None:
+        return Succeed()
+    try:
+        match value:
+            case Continue(cursor, done, total, delay, message):
+                packed = pack(dict(cursor), what="cursor")
+                return NextChunk(packed, done, total, duration_ms(delay), message)
+            case Done():
+                return Succeed(_packed(cast("Done[object]", value).result))
+            case Skip():
+                return SkipRest(_cut(value.reason))
+            case _:
+                return Succeed(_packed(value))
+    except BadPayload as exc:
+        # the work is done: to do it again would end the same way
+        return Fail(_cut(f"{exc}. {exc.hint}"), _payload_cause(exc), permanent=True)
+
+
+def failed(exc: BaseException, task: Task, failures: int) -> Outcome:
+    """The outcome of a task that something was raised in."""
+    match exc:
+        case Skip():
+            return SkipRest(_cut(exc.reason))
+        case RetryAfter():
+            return Fail(_cut(_sentence(exc)), Cause.REFUSED, exc.delay_ms)
+        case OutOfTime():
+            summary = f"told after {task.timeout_ms} ms that its time is up"
+            return Fail(summary, Cause.TIMEOUT, backoff(task, failures), stack=_stack(exc))
+        case _:
+            return Fail(_cut(_sentence(exc)), Cause.RAISED, backoff(task, failures), stack=_stack(exc))
+
+
+def backoff(task: Task, failures: int) -> int:
+    """How long the job waits after one more failure."""
+    return task.retry.backoff_ms(failures + 1, _chance)
+
+
+_chance = random.SystemRandom()  # a plain one would be the same in every fork
+
+
+def _packed(result: object) -> bytes:
+    return b"" if result is None else pack(result, what="result")
+
+
+def _payload_cause(exc: BadPayload) -> Cause:
+    return Cause.TOO_LARGE if exc.__cause__ is None else Cause.RAISED
+
+
+def _sentence(exc: BaseException) -> str:
+    try:
+        text = str(exc)
+    except BaseException as second:  # a text that cannot be made must not hide what was raised
+        text = f"(its text raised {type(second).__name__})"
+    name = type(exc).__name__
+    return f"{name}: {text}" if text else name
+
+
+def _stack(exc: BaseException) -> str:
+    trace = exc.__traceback__
+    while trace and trace.tb_next and trace.tb_frame.f_code.co_filename.startswith(_OURS):
+        trace = trace.tb_next
+    text = "".join(traceback.format_exception(type(exc), exc, trace, limit=-50))
+    return text[-STACK_LIMIT:]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SUMMARY_LIMIT else f"{text[: SUMMARY_LIMIT - 1]}…"

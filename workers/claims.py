@@ -1,0 +1,216 @@
+"""Finds work: which tenants to claim from, how much, and when to look again."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..lease.index import DUE, REAP, Visit
+from ..lease.jobs import Claim, Lease, News
+from ..lease.ledger import new_token
+from ..lease.ledgers import Ledgers
+from ..scripts.errors import TenureError
+from .clock import ServerClock
+from .courier import Post
+from .pool import Pool
+from .row import Row
+
+TENANTS = 32
+"""How many tenants are visited in one batch."""
+FIRST_PAUSE_S, LAST_PAUSE_S = 0.002, 0.5
+
+
+@dataclass(slots=True)
+class Lookout:
+    """Where to look for a pool's work."""
+
+    pool: Pool
+    tenants: dict[str, None] = field(default_factory=dict[str, None])
+    """To be claimed from next, in turn."""
+    look_at: float = 0.0
+    """When to ask the index again."""
+    pause: float = 0.0
+    looking: bool = False
+    claiming: int = 0
+    """Rows asked for and not yet answered."""
+
+    def turn_to(self, tenant: str) -> None:
+        self.tenants[tenant] = None
+        self.pause = 0.0
+
+
+class Claims:
+    def __init__(
+        self,
+        ledgers: Ledgers,
+        clock: ServerClock,
+        pools: list[Pool],
+        worker: str,
+        poll_s: float,
+        grace_ms: int,
+        got: Callable[[Row], None],
+    ) -> None:
+        self.open = True
+        """False: claim nothing more."""
+        self.left: int | None = None
+        """How many jobs may still be claimed; None: any number."""
+        self._ledgers = ledgers
+        self._clock = clock
+        self._lookouts = {pool.name: Lookout(pool) for pool in pools}
+        self._worker = worker
+        self._poll_s = poll_s
+        self._grace_ms = grace_ms
+        self._got = got
+        self._news: dict[tuple[str, str], News] = {}
+        self._numbers = itertools.count(1)
+
+    def hint(self, pool: str, tenant: str, run_at: int, now: float) -> None:
+        """A tenant has, or will have, a due job of a pool."""
+        lookout = self._lookouts.get(pool)
+        if lookout is None:
+            return
+        at = self._clock.local(run_at)
+        if at <= now:
+            lookout.turn_to(tenant)
+        else:
+            lookout.look_at = min(lookout.look_at, at)
+
+    def look(self, now: float) -> None:
+        """There may be anything: ask the index."""
+        for lookout in self._lookouts.values():
+            lookout.look_at = now
+
+    def heard(self, news: list[News], now: float) -> None:
+        """What a settle said of jobs that are to be claimed again."""
+        for item in news:
+            self._tell(item)
+            self.hint(item.queue.removeprefix(DUE), item.tenant, item.due_ms or 0, now)
+
+    def next_look(self) -> float:
+        """When there may be something to claim."""
+        return min(0.0 if lookout.tenants else lookout.look_at for lookout in self._lookouts.values())
+
+    def idle(self, now: float) -> bool:
+        """Whether the last look found nothing, and no look is under way."""
+        return not any(
+            lookout.tenants or lookout.looking or lookout.claiming or lookout.look_at <= now
+            for lookout in self._lookouts.values()
+        )
+
+    def due(self, now: float) -> bool:
+        """Whether there is something to ask for, and room for it."""
+        return self.open and any(
+            (lookout.tenants or lookout.look_at <= now) and self._want(lookout, now) > 0
+            for lookout in self._lookouts.values()
+        )
+
+    def posts(self, now: float) -> list[Post]:
+        """The claims that can be made now, the looks at the index, and the news that go there first."""
+        found = [Post(self._ledgers.index.put_call(news), _passed_over) for news in self._news.values()]
+        self._news.clear()
+        if not self.open:
+            return found
+        visited: set[str] = set()
+        for lookout in self._lookouts.values():
+            want = self._want(lookout, now)
+            if want <= 0:
+                continue
+            found += self._claims(lookout, want, visited)
+            if not lookout.tenants and not lookout.looking and lookout.look_at <= now:
+                found.append(self._look(lookout))
+        return found
+
+    def _want(self, lookout: Lookout, now: float) -> int:
+        want = lookout.pool.want(now) - lookout.claiming
+        return want if self.left is None else min(want, self.left)
+
+    def _claims(self, lookout: Lookout, want: int, visited: set[str]) -> list[Post]:
+        # a tenant keeps one claim of a worker to answer it again: so one claim for each tenant in a batch
+        tenants = [tenant for tenant in lookout.tenants if tenant not in visited][: min(want, TENANTS)]
+        found: list[Post] = []
+        for tenant in tenants:
+            visited.add(tenant)
+            del lookout.tenants[tenant]
+            found += self._claim(lookout, tenant, math.ceil(want / len(tenants)))
+        return found
+
+    def _claim(self, lookout: Lookout, tenant: str, want: int) -> list[Post]:
+        ledger = self._ledgers.of(tenant)
+        # Before the claim, so that the leases are found again even if this process ends right after it. As version 0 it
+        # never replaces what the index knows already.
+        reap = News(tenant, REAP, self._clock.now_ms() + ledger.lease_ms, 0)
+        call = ledger.claim_call(lookout.pool.name, self._worker, want, new_token(), self._grace_ms)
+        lookout.claiming += want
+        if self.left is not None:
+            self.left -= want
+
+        def read(answer: Any, sent_at: float) -> None:
+            lookout.claiming -= want
+            if self.left is not None:
+                self.left += want
+            if isinstance(answer, TenureError):
+                lookout.look_at = sent_at + LAST_PAUSE_S
+            else:
+                self._claimed(lookout, answer, sent_at)
+
+        return [Post(self._ledgers.index.put_call(reap), _passed_over), Post(call, read)]
+
+    def _claimed(self, lookout: Lookout, claim: Claim, sent_at: float) -> None:
+        now = self._clock.monotonic()
+        for lease in claim.leases:
+            self._got(self._row(lookout.pool.name, lease, sent_at, now))
+        if claim.leases:
+            lookout.pause = 0.0
+        if self.left is not None:
+            self.left -= len(claim.leases)
+        self._tell(claim.news)
+        due = claim.news.due_ms
+        if due is None:
+            return
+        at = self._clock.local(due)
+        if at <= now:
+            lookout.tenants[claim.news.tenant] = None
+        else:
+            lookout.look_at = min(lookout.look_at, at)
+
+    def _row(self, pool: str, lease: Lease, sent_at: float, now: float) -> Row:
+        limit_at = self._clock.local(lease.deadline - self._grace_ms)
+        return Row(next(self._numbers), pool, lease, sent_at, now, limit_at)
+
+    def _look(self, lookout: Lookout) -> Post:
+        lookout.looking = True
+
+        def read(answer: Any, sent_at: float) -> None:
+            lookout.looking = False
+            now = self._clock.monotonic()
+            if isinstance(answer, TenureError):
+                lookout.look_at = now + LAST_PAUSE_S
+            else:
+                self._looked(lookout, answer, now)
+
+        return Post(self._ledgers.index.take_call(DUE + lookout.pool.name, TENANTS), read)
+
+    def _looked(self, lookout: Lookout, visit: Visit, now: float) -> None:
+        if not visit.tenants:
+            lookout.pause = 0.0
+            due = now + self._poll_s if visit.next_due_ms is None else self._clock.local(visit.next_due_ms)
+            lookout.look_at = min(now + self._poll_s, max(due, now + FIRST_PAUSE_S))
+            return
+        for tenant in visit.tenants:
+            lookout.tenants[tenant] = None
+        # Others may have been quicker. If again and again nothing is left for us, ask less often.
+        lookout.look_at = now + lookout.pause
+        lookout.pause = min(LAST_PAUSE_S, max(FIRST_PAUSE_S, 2 * lookout.pause))
+
+    def _tell(self, news: News) -> None:
+        """Keep what the index has to hear until the next batch; only the newest of each queue."""
+        known = self._news.get((news.tenant, news.queue))
+        if known is None or known.version <= news.version:
+            self._news[news.tenant, news.queue] = news
+
+
+def _passed_over(answer: Any, sent_at: float) -> None:
+    """The index holds no truth: what it missed is found by the sweep."""

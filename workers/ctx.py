@@ -1,0 +1,130 @@
+"""The context: what a task knows about its job, and how it speaks to the ledger while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Protocol
+
+from ..lease.payload import pack, unpack
+from ..scripts.errors import Canceled, LeaseLost
+from .wire import Ticket, Why
+
+
+class Link(Protocol):
+    """The way from a slot to its worker."""
+
+    def stopped(self, ticket: Ticket) -> Why | None:
+        """Why the job must stop; None while it may go on."""
+        ...
+
+    def report(
+        self, ticket: Ticket, doing: int | None, total: int | None, message: str, lines: list[str]
+    ) -> None: ...
+
+    def checkpoint(
+        self, ticket: Ticket, cursor: bytes, done: int | None, total: int | None, message: str
+    ) -> None:
+        """Return when it is committed; raise StaleFence when it was refused."""
+        ...
+
+
+class Ctx:
+    """Given to a task as its first parameter, if it asks for it by the name `ctx` or the annotation `Ctx`."""
+
+    def __init__(self, ticket: Ticket, link: Link) -> None:
+        self._ticket = ticket
+        self._link = link
+
+    @property
+    def job_id(self) -> str:
+        return self._ticket.id
+
+    @property
+    def task(self) -> str:
+        return self._ticket.task
+
+    @property
+    def tenant(self) -> str:
+        return self._ticket.tenant
+
+    @property
+    def operation_key(self) -> str:
+        """Stable over all attempts at the same input; new when the payload is edited."""
+        return f"{self._ticket.id}.{self._ticket.edit}"
+
+    @property
+    def fence(self) -> int:
+        """Grows with every claim of the job: let your own store refuse what comes with a lower one."""
+        return self._ticket.fence
+
+    @property
+    def attempt(self) -> int:
+        return self._ticket.attempt
+
+    @property
+    def chunk(self) -> int:
+        """How many chunks have ended before this one."""
+        return self._ticket.chunk
+
+    @property
+    def fire_id(self) -> str | None:
+        """The fire this job was made by; None when nobody planned it."""
+        return self._ticket.fire or None
+
+    @property
+    def fire_time(self) -> datetime:
+        """The planned instant of the fire, in UTC: never "now". Raises LookupError for a job that nobody planned."""
+        if self._ticket.fire_time is None:
+            raise LookupError(f"job {self.job_id} was made by no fire, so it has no fire_time")
+        return datetime.fromtimestamp(self._ticket.fire_time / 1000, UTC)
+
+    @cached_property
+    def cursor(self) -> dict[str, Any]:
+        """Where the last chunk or checkpoint stopped; empty at first."""
+        return dict(unpack(self._ticket.cursor)) if self._ticket.cursor else {}
+
+    @property
+    def lost(self) -> bool:
+        """Whether the right to work has ended: canceled, taken over, or not renewed in time."""
+        return self._link.stopped(self._ticket) is not None
+
+    def check(self) -> None:
+        """Return if the job may go on. Raises Canceled or LeaseLost: stop then, and write nothing more."""
+        why = self._link.stopped(self._ticket)
+        if why is None:
+            return
+        if why is Why.CANCELED:
+            raise Canceled(f"job {self.job_id} was canceled")
+        if why is Why.RELEASED:
+            raise LeaseLost(f"job {self.job_id} is handed back: its worker stops")
+        raise LeaseLost(f"the lease of job {self.job_id} under fence {self.fence} has ended")
+
+    def report(
+        self,
+        *,
+        doing: int | None = None,
+        total: int | None = None,
+        message: str = "",
+        log: str | None = None,
+    ) -> None:
+        """Show how far the work inside this chunk is, of a background task. Cheap: it waits for nothing."""
+        self._link.report(self._ticket, doing, total, message, [] if log is None else [log])
+
+    def checkpoint(
+        self,
+        cursor: Mapping[str, Any],
+        *,
+        done: int | None = None,
+        total: int | None = None,
+        message: str = "",
+    ) -> None:
+        """Commit the work up to `cursor` and go on. Returns when it is committed.
+
+        Raises Canceled, LeaseLost or StaleFence when this attempt may write no more.
+        """
+        packed = pack(dict(cursor), what="cursor")
+        self.check()
+        self._link.checkpoint(self._ticket, packed, done, total, message)
+        self.cursor = dict(cursor)

@@ -1,0 +1,52 @@
+"""What every worker does for all: take back what others lost, and tell the index what it missed."""
+
+from __future__ import annotations
+
+from ..lease.index import REAP
+from ..lease.ledgers import Ledgers
+from .clock import ServerClock
+
+REAP_S = 1.0
+REAP_TENANTS = 100
+SWEEP_S = 10.0
+SWEEP_TENANTS = 100
+
+
+class Reaper:
+    """Visits the tenants that have leases to take back. Any number of reapers share the work by the index."""
+
+    def __init__(self, ledgers: Ledgers) -> None:
+        self._ledgers = ledgers
+
+    def round(self) -> float:
+        visit = self._ledgers.index.take(REAP, REAP_TENANTS, int(REAP_S * 1000))
+        for tenant in visit.tenants:
+            self._ledgers.of(tenant).reap()
+        return 0.0 if len(visit.tenants) == REAP_TENANTS else REAP_S
+
+
+class Sweep:
+    """Walks slowly over all tenants and puts into the index what the ledgers say: so a lost hint only delays."""
+
+    def __init__(self, ledgers: Ledgers) -> None:
+        self._ledgers = ledgers
+        self._cursor = "0"
+
+    def round(self) -> float:
+        self._cursor, tenants = self._ledgers.index.sweep(self._cursor, SWEEP_TENANTS)
+        for tenant in tenants:
+            self._ledgers.index.put(self._ledgers.of(tenant).standing())
+        return SWEEP_S
+
+
+class ClockCheck:
+    """Asks the server's clock now and then."""
+
+    def __init__(self, clock: ServerClock, ledgers: Ledgers, every_s: float) -> None:
+        self._clock = clock
+        self._ledgers = ledgers
+        self._every_s = every_s
+
+    def round(self) -> float:
+        self._clock.ask(self._ledgers.scripts.redis)
+        return self._every_s

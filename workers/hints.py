@@ -1,0 +1,98 @@
+"""Hears the hints on the wake channel: a job is due, a job must stop. Losing one costs at most a poll."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+from redis.exceptions import RedisError
+
+from ..lease.loop import retry_after
+from ..scripts.loader import Client
+
+log = logging.getLogger("tenure.worker")
+
+LISTEN_S = 5.0
+
+
+class Due(NamedTuple):
+    """A tenant has a job of a pool, due at an instant of the server."""
+
+    pool: str
+    tenant: str
+    run_at: int
+
+
+class Stop(NamedTuple):
+    """A running job has been canceled."""
+
+    pool: str
+    tenant: str
+    job_id: str
+
+
+class Look(NamedTuple):
+    """The connection was away: there may be anything."""
+
+
+Hint = Due | Stop | Look
+
+
+def parse(message: bytes) -> Hint | None:
+    """A message of the wake channel; None for one that a newer version may understand."""
+    match message.decode(errors="replace").split(" "):
+        case ["due", pool, tenant, run_at] if run_at.isdigit():
+            return Due(pool, tenant, int(run_at))
+        case ["stop", pool, tenant, job_id]:
+            return Stop(pool, tenant, job_id)
+        case _:
+            return None
+
+
+class Listener:
+    """Listens in a thread of its own and keeps what it hears until the worker's loop takes it."""
+
+    def __init__(self, redis: Client, channel: str, pools: frozenset[str], poke: Callable[[], None]) -> None:
+        self.heard: deque[Hint] = deque(maxlen=10_000)
+        self._redis = redis
+        self._channel = channel
+        self._pools = pools
+        self._poke = poke
+        self._over = threading.Event()
+        threading.Thread(target=self._run, name="tenure-hints", daemon=True).start()
+
+    def close(self) -> None:
+        self._over.set()
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._over.is_set():
+            try:
+                self._listen()
+                failures = 0
+            except (RedisError, OSError) as exc:
+                failures += 1
+                log.debug("no hints: %s", exc)
+                self._over.wait(retry_after(failures))
+
+    def _listen(self) -> None:
+        """Until the connection breaks."""
+        pubsub = cast(Any, self._redis).pubsub()
+        try:
+            pubsub.subscribe(self._channel)
+            while not self._over.is_set():
+                message = pubsub.get_message(timeout=LISTEN_S)
+                if message is not None:
+                    self._hear(message)
+        finally:
+            pubsub.close()
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        hint = Look() if message["type"] == "subscribe" else parse(message["data"])
+        if hint is None or (not isinstance(hint, Look) and hint.pool not in self._pools):
+            return
+        self.heard.append(hint)
+        self._poke()

@@ -1,0 +1,190 @@
+"""An RQ worker by its looks: RQ gives it the command line, heartbeat and commands; the ledger gives it its jobs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import Any, cast
+
+from redis import Redis
+from rq import worker_registration
+from rq.command import parse_payload
+from rq.defaults import DEFAULT_LOGGING_DATE_FORMAT, DEFAULT_LOGGING_FORMAT
+from rq.worker import BaseWorker, DequeueStrategy
+
+from ..lease.jobs import Lease
+from ..lease.loop import Loop
+from ..lease.tasks import check_pool
+from ..scripts.errors import TenureError
+from .application import Application, load_application
+from .naming import worker_name
+from .options import WorkerOptions
+from .presence import TTL_S, Presence
+from .runner import Runner
+from .slot import Ends, SlotProcess
+from .zygote import Zygote
+
+SLOTS = "TENURE_SLOTS"
+TWICE_S = 1.0
+"""A pool of workers passes on a signal that its members have had: the second within this time does not count."""
+
+
+class LedgerWorker(BaseWorker):
+    """Runs the ledger's jobs of the pools it is given as RQ's queues.
+
+    `TENURE_APP=shop:app rq worker --worker-class tenure.workers.LedgerWorker advance outbound`
+    """
+
+    def __init__(
+        self,
+        queues: Any,
+        name: str | None = None,
+        *args: Any,
+        app: Application | None = None,
+        options: WorkerOptions | None = None,
+        zygote: Zygote | None = None,
+        prepare_for_work: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        # RQ makes instances merely to read about a worker: those get no processes.
+        if prepare_for_work:
+            self._app = app or load_application()
+            self._options = options or options_from(os.environ)
+            # before the first thread and the first socket of this class
+            self._zygote = zygote or Zygote(slot_main(self._app))
+        kwargs["prepare_for_work"] = prepare_for_work
+        self._base = cast(Any, super())  # RQ is typed in part
+        self._base.__init__(queues, name or worker_name(), *args, **kwargs)
+        self._runner: Runner | None = None
+        self._stop_at = 0.0
+
+    # RQ's life cycle.
+
+    def work(
+        self,
+        burst: bool = False,
+        logging_level: str | None = None,
+        date_format: str = DEFAULT_LOGGING_DATE_FORMAT,
+        log_format: str = DEFAULT_LOGGING_FORMAT,
+        max_jobs: int | None = None,
+        max_idle_time: int | None = None,
+        with_scheduler: bool = False,
+        dequeue_strategy: DequeueStrategy = DequeueStrategy.DEFAULT,
+    ) -> bool:
+        """Work until told to stop. Answers whether any job was processed.
+
+        `with_scheduler` and `dequeue_strategy` are RQ's and mean nothing here: `tenure scheduler` plans, and the ledger
+        decides the order.
+        """
+        pools = [check_pool(pool) for pool in self.queue_names()]
+        runner = self._runner = Runner(self._app, self._zygote, pools, self.name, self._options)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self.request_stop)
+        self.bootstrap(logging_level, date_format, log_format)
+        presence = Loop(Presence(cast(Any, self), runner), "tenure-presence")
+        presence.start()
+        try:
+            runner.run(burst=burst, max_jobs=max_jobs, max_idle_s=max_idle_time)
+        finally:
+            presence.stop(timeout=1.0)
+            self._base.register_death()
+            self._base.unsubscribe()
+        return bool(runner.crew.succeeded + runner.crew.failed)
+
+    def register_birth(self) -> None:
+        self._base.register_birth()
+        self.heartbeat(TTL_S)  # RQ's own first one would show a killed worker for eight minutes
+
+    def announce(self, pipeline: Any) -> None:
+        """Write again what registration wrote."""
+        pipeline.hset(self.key, mapping=self._base.serialize())
+        pipeline.expire(self.key, TTL_S)
+        worker_registration.register(self, pipeline)
+
+    # Signals and commands.
+
+    def request_stop(self, signum: Any, frame: FrameType | None) -> None:
+        """First: claim no more and let running jobs end for a while. Again, a second later: hand them back at once."""
+        if self._runner is None:
+            raise SystemExit(0)
+        now = time.monotonic()
+        if self._stop_at and now - self._stop_at < TWICE_S:
+            return
+        self._stop_at = now
+        self._runner.stop()
+
+    def handle_payload(self, message: Any) -> None:
+        """A command of RQ. Runs in the thread that listens for them."""
+        payload = parse_payload(message)
+        if payload.get("command") in ("stop-job", "stop-execution"):
+            self._cancel(str(payload.get("job_id", "")))
+        else:
+            self._base.handle_payload(message)
+
+    def kill_horse(self, sig: signal.Signals = signal.SIGKILL) -> None:
+        """RQ's `kill-horse`: kill all that runs; the ledger hears that it was lost."""
+        if self._runner is not None:
+            self._runner.kill_running()
+
+    @property
+    def horse_pid(self) -> int:
+        """0 when nothing runs: then RQ ignores `kill-horse`."""
+        slots = [] if self._runner is None else self._runner.crew.slots
+        return next((slot.pid for slot in slots if slot.rows and slot.pid), 0)
+
+    def _cancel(self, job_id: str) -> None:
+        """RQ's `stop-job`: cancel the job in the ledger, which then tells whoever runs it, and that is us."""
+        lease = next((lease for lease in self._running() if lease.id == job_id), None)
+        if lease is None:
+            self.log.warning("not running job %s, command ignored", job_id)
+            return
+        try:
+            self._app.ledgers().of(lease.tenant).cancel(job_id, reason="stopped by a command of RQ")
+        except TenureError as exc:
+            self.log.warning("job %s was not stopped: %s", job_id, exc)
+
+    def _running(self) -> list[Lease]:
+        slots = [] if self._runner is None else self._runner.crew.slots
+        return [row.lease for slot in slots for row in list(slot.rows.values())]
+
+
+def run_worker(
+    app: Application,
+    pools: Sequence[str],
+    *,
+    options: WorkerOptions | None = None,
+    name: str | None = None,
+    burst: bool = False,
+    max_jobs: int | None = None,
+    rq_redis: Redis | None = None,
+    logging_level: str | None = None,
+) -> bool:
+    """Run a worker in this process until it is told to stop (SIGTERM). To be called before threads are started.
+
+    `rq_redis` is the server that RQ's tools look at; without it, the application's own.
+    """
+    zygote = Zygote(slot_main(app))
+    worker = LedgerWorker(
+        list(pools),
+        name,
+        app=app,
+        options=options,
+        zygote=zygote,
+        connection=rq_redis or cast(Redis, app.blocking_redis()),
+    )
+    return worker.work(burst=burst, max_jobs=max_jobs, logging_level=logging_level)
+
+
+def slot_main(app: Application) -> Callable[[list[socket.socket]], None]:
+    """What a slot runs."""
+    return lambda ends: SlotProcess(app.registry, Ends(*ends)).run()
+
+
+def options_from(env: Mapping[str, str]) -> WorkerOptions:
+    """The options that can be set from outside."""
+    text = env.get(SLOTS)
+    return WorkerOptions().with_slots(text) if text else WorkerOptions()

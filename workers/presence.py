@@ -1,0 +1,83 @@
+"""A worker's presence in RQ: heartbeat, state, counts, suspension, and what runs. Nothing depends on it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Protocol, cast
+
+from redis import Redis
+from rq.suspension import is_suspended
+
+from .crew import Crew
+from .mirror import Mirror
+from .runner import Runner
+
+EVERY_S = 2.0
+TTL_S = 30
+SHOWN_AFTER_S = 1.0
+
+
+class RQWorker(Protocol):
+    """What is used of RQ's worker."""
+
+    connection: Redis
+    name: str
+    key: str
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None: ...
+    def get_state(self) -> str: ...
+    def set_state(self, state: str, pipeline: Any = None) -> None: ...
+    def serialize(self) -> dict[str, Any]: ...
+    def announce(self, pipeline: Any) -> None: ...
+
+
+class Presence:
+    """One round: say that we live, what we did since the last round and what runs; hear whether RQ is suspended."""
+
+    def __init__(self, worker: RQWorker, runner: Runner) -> None:
+        self._worker = worker
+        self._runner = runner
+        self._mirror = Mirror(worker.connection, worker.name)
+        self._told = (0, 0, 0.0)
+
+    def round(self) -> float:
+        crew = self._runner.crew
+        running = _long_running(crew)
+        counts = (crew.succeeded, crew.failed, crew.working_s)
+        self._say(counts, busy=crew.running > 0)
+        self._told = counts
+        suspended = bool(is_suspended(self._worker.connection))
+        if suspended != self._runner.suspended:
+            self._runner.suspended = suspended
+            self._runner.poke()
+        self._mirror.show(running)
+        return EVERY_S / 2 if crew.running else EVERY_S
+
+    def _say(self, counts: tuple[int, int, float], *, busy: bool) -> None:
+        succeeded, failed = counts[0] - self._told[0], counts[1] - self._told[1]
+        seconds = counts[2] - self._told[2]
+        worker = self._worker
+        with cast(Any, worker.connection).pipeline(transaction=False) as pipe:
+            worker.heartbeat(TTL_S, pipeline=pipe)
+            state = "suspended" if self._runner.suspended else "busy" if busy else "idle"
+            if state != worker.get_state():
+                worker.set_state(state, pipeline=pipe)
+            if succeeded:
+                pipe.hincrby(worker.key, "successful_job_count", succeeded)
+            if failed:
+                pipe.hincrby(worker.key, "failed_job_count", failed)
+            if seconds:
+                pipe.hincrbyfloat(worker.key, "total_working_time", seconds)
+            made_anew = pipe.execute()[0] == 1
+        if (
+            made_anew
+        ):  # the hash had expired while we could not reach the server: a part of it would be nobody's
+            with cast(Any, worker.connection).pipeline(transaction=False) as pipe:
+                worker.announce(pipe)
+                pipe.execute()
+
+
+def _long_running(crew: Crew) -> list[Any]:
+    now = time.monotonic()
+    heads = [(slot, slot.head) for slot in crew.slots]
+    return [row for slot, row in heads if row is not None and slot.quiet_for(now) > SHOWN_AFTER_S]

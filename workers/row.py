@@ -1,0 +1,56 @@
+"""A claimed job in the hands of a worker."""
+
+from __future__ import annotations
+
+from ..lease.jobs import Lease
+from .wire import INLINE, Ticket, encode
+
+FRESH_S = 0.05
+"""A row that has waited longer is checked again before it starts."""
+
+
+class Row:
+    """A lease, and the local instants that go with it."""
+
+    __slots__ = ("claimed_at", "fresh_until", "held_from", "lease", "limit_at", "number", "pool")
+
+    def __init__(
+        self, number: int, pool: str, lease: Lease, sent_at: float, now: float, limit_at: float
+    ) -> None:
+        self.number = number
+        self.pool = pool
+        self.lease = lease
+        self.claimed_at = sent_at
+        self.limit_at = limit_at
+        self.confirm(sent_at, now)
+
+    def confirm(self, sent_at: float, now: float) -> None:
+        """The store said that we hold it. All is counted from when it was asked, not from when the answer came."""
+        self.held_from = sent_at
+        # on a slow line the answer itself is older than that: then it must start at once or not
+        self.fresh_until = max(sent_at + FRESH_S, now + FRESH_S / 5)
+
+    def ticket(self, held_until: float) -> bytes:
+        lease = self.lease
+        long = len(lease.args) + len(lease.cursor) > INLINE
+        return encode(
+            Ticket(
+                self.number,
+                lease.id,
+                lease.tenant,
+                lease.task,
+                lease.fence,
+                lease.attempt,
+                lease.chunk,
+                lease.edit,
+                lease.failures,
+                lease.background,
+                lease.fire,
+                lease.fire_time,
+                self.limit_at,
+                self.fresh_until,
+                held_until,
+                None if long else lease.args,
+                b"" if long else lease.cursor,
+            )
+        )
