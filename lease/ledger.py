@@ -277,5 +277,5 @@ def _outcome(outcome: Outcome) -> tuple[Arg, ...]:
             return "fail", cause, summary, stack, "permanent" if permanent else "", delay_ms, "", ""
         case Lose(summary, cause):
             return "lose", cause, summary, "", "", 0, "", ""
-        case GiveBack(started):
-            return "give_back", "released", "", "", "" if started else "unstarted", 0, "", ""
+        case GiveBack(started, delay_ms):
+            return "give_back", "released", "", "", "" if started else "unstarted", delay_ms, "", ""

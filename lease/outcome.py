@@ -95,9 +95,13 @@ class Lose:
 
 @dataclass(frozen=True, slots=True)
 class GiveBack:
-    """Handed back at a graceful stop; with `started` False it was claimed ahead and never ran, so it was no attempt."""
+    """Handed back at a graceful stop; with `started` False it was claimed ahead and never ran, so it was no attempt.
+
+    With `delay_ms` it is not claimed before: for a job that this worker does not know, and another one may.
+    """
 
     started: bool = True
+    delay_ms: int = 0
 
 
 Outcome = Succeed | SkipRest | NextChunk | Fail | Lose | GiveBack

@@ -12,7 +12,7 @@
 -- continue   -                payload: the cursor; delay, done, total, summary: a message
 -- fail       the cause        summary, stack, delay: before the next attempt; payload "permanent": not again
 -- lose       killed           summary
--- give_back  released         payload "unstarted": the handler never ran, so it was no attempt
+-- give_back  released         payload "unstarted": the handler never ran, so it was no attempt; delay: not before
 
 local ENDS = {succeed = 'succeeded', skip = 'skipped', fail = 'failed', lose = 'failed', give_back = 'canceled'}
 
@@ -34,7 +34,7 @@ local outcome = {}
 function outcome.succeed(job, it)
   end_attempt(job, 'succeeded')
   if it.payload ~= '' then put_blob(job, 'result', it.payload) end
-  if job.background then commit_progress(job, it.done, it.total) end
+  if job.background then finish_progress(job) end
   move('succeed', job)
 end
 
@@ -68,7 +68,7 @@ function outcome.lose(job, it)
 end
 
 function outcome.give_back(job, it)
-  give_back(job, it.payload ~= 'unstarted')
+  give_back(job, it.payload ~= 'unstarted', tonumber(it.delay))
 end
 
 local answers, news = {}, {}

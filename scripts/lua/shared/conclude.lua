@@ -25,9 +25,9 @@ local function lose(job, cause, summary)
   wait_until(job, 'retry', now)
 end
 
-local function give_back(job, started)
+local function give_back(job, started, delay)
   if started then end_attempt(job, 'canceled', 'released') else forget_attempt(job) end
-  wait_until(job, 'give_back', now)
+  wait_until(job, 'give_back', now + delay)
 end
 
 -- After an attempt: write the row, tell watchers, and tell sleeping workers if the job is to be claimed again.
