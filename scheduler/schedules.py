@@ -98,7 +98,7 @@ class Schedules:
         )
         moment = self.ledger.index.take(FIRE, 0).now_ms
         rest: list[str | int] = []
-        for trigger in _checked(triggers):
+        for trigger in check_triggers(triggers):
             rest += [trigger.name, _first(key, trigger, moment)]
         self.ledger.index.register(self.ledger.tenant)
         revision, changed, earliest, version = self._run(
@@ -172,7 +172,8 @@ class Schedules:
         return [_view(self.ledger.tenant, key, flat) for key, flat in self.ledger.scripts.run(call)]
 
 
-def _checked(triggers: Sequence[Trigger]) -> Sequence[Trigger]:
+def check_triggers(triggers: Sequence[Trigger]) -> Sequence[Trigger]:
+    """Return `triggers` if there are some and their names may stand side by side, else refuse them."""
     names = [trigger.name for trigger in triggers]
     if not names or len(set(names)) < len(names):
         raise BadInput(

@@ -1,0 +1,109 @@
+"""Background tasks: start one, see them, cancel one."""
+
+from __future__ import annotations
+
+import logging
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..lease.jobs import JobView
+from ..lease.ledger import Ledger
+from ..lease.requests import Options
+from ..lease.tasks import Task
+from ..scripts.errors import NotFound
+from . import views
+from .calls import CALL, read_call
+from .fields import Fields
+from .jobs import FILTERS, ledger_of, read_page
+from .needs import App
+from .plain import Json, escaped
+from .refusals import NotStartable
+from .routing import answer, link
+
+LOG_LINES = 100
+START = (*CALL, "tenant", "idempotencyKey", "idempotencyFields", "reason")
+START_LATER = ("concurrencyKey", "record", "binding")
+log = logging.getLogger("tenure.api")
+
+
+class Background:
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def start(self, request: Request, body: bytes) -> Response:
+        """Start a task; asked again with the same idempotency key, answer the one that runs."""
+        fields = Fields.of_body(body, START, later=START_LATER)
+        call, reason = read_call(fields, self._app.registry), fields.text("reason")
+        options = Options(
+            tenant=fields.tenant(),
+            idempotency_key=fields.text("idempotencyKey"),
+            idempotency_fields=fields.texts("idempotencyFields"),
+            source="api",
+        )
+        fields.done()
+        assert call
+        started = self._app.enqueue(offered(call.task), call.args, call.kwargs, options)
+        view = self._app.ledger(options.tenant).get(started.id)
+        log.info("%s of %s started: %s", view.id, view.task, escaped(reason or "no reason given"))
+        links = links_of(request, view)
+        content = {"id": view.id, "created": started.created, "status": view.status, "links": links}
+        return answer(content, 202 if started.created else 200, location=str(links["self"]))
+
+    def list(self, request: Request) -> Response:
+        """Those of the tasks registered here, newest first."""
+        query = Fields.of_query(request.query_params.multi_items(), FILTERS)
+        known = {name for task in self._app.registry if task.background for name in (task.key, *task.aliases)}
+        wanted = query.text("task")
+        found = read_page(self._app, query, known if wanted is None else {wanted})
+        items = [views.background_task(view, log=False) for view in found.items if view.background]
+        return answer(views.page(items, found.next_cursor))
+
+    def get(self, request: Request) -> Response:
+        view = background_task(ledger_of(self._app, request), request.path_params["id"])
+        return answer(views.background_task(view))
+
+    def cancel(self, request: Request, body: bytes) -> Response:
+        """Cancel it, and answer it as it then stands; a canceled one stays as it is."""
+        fields = Fields.of_body(body, ("tenant", "reason"))
+        tenant, reason = fields.tenant(), fields.text("reason")
+        fields.done()
+        ledger = self._app.ledger(tenant)
+        view = background_task(ledger, request.path_params["id"])
+        before = ledger.cancel(view.id, reason or "")
+        log.info("%s canceled, it was %s: %s", view.id, before, escaped(reason or "no reason given"))
+        return answer(views.background_task(background_task(ledger, view.id)))
+
+
+def offered(task: Task) -> Task:
+    """The task, if it may be started over HTTP. Raises NotStartable."""
+    if not task.background:
+        raise NotStartable(
+            f"task {task.key} is no background task",
+            hint="register it with @app.background to start it over HTTP",
+        )
+    if not task.startable:
+        raise NotStartable(
+            f"task {task.key} is not offered over HTTP",
+            hint="register it with startable=True, or start it in Python or with `tenure background start`",
+        )
+    return task
+
+
+def background_task(ledger: Ledger, job_id: str) -> JobView:
+    """The background task of that id. Raises NotFound, also for another kind of job."""
+    view = ledger.get(job_id, lines=LOG_LINES)
+    if not view.background:
+        raise NotFound(f"job {job_id} is no background task", hint=f"GET /jobs/{job_id}")
+    return view
+
+
+def links_of(request: Request, view: JobView) -> Json:
+    """Where to look next. Paths, not addresses: they hold under any mount and behind any host name."""
+    tenant = {"tenant": view.tenant}
+    task = f"/background-tasks/{view.id}"
+    return {
+        "self": link(request, task, tenant),
+        "events": link(request, f"{task}/events", tenant),
+        "page": None,
+    }

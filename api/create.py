@@ -1,0 +1,68 @@
+"""The API as an ASGI application: its paths, and who answers them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute, Route
+
+from ..scripts.errors import TenureError
+from .background import Background
+from .events import Events
+from .guard import Guard
+from .health import Health
+from .hub import Hub
+from .jobs import Jobs
+from .needs import App
+from .problems import CatchAll, on_error, on_http_error
+from .routing import resource
+from .schedules import ScheduleResource
+from .tasks import Tasks
+
+
+def create_api(app: App) -> Starlette:
+    """The API of an application, to be mounted or served as it is. It opens nothing before the first request.
+
+    `state.hub.close()` ends all event streams, for servers that wait for them when they stop; under uvicorn this
+    happens by itself.
+    """
+    hub = Hub(app)
+
+    @asynccontextmanager
+    async def lifespan(_api: Starlette) -> AsyncGenerator[None]:
+        yield
+        hub.close()
+
+    api = Starlette(
+        routes=routes(app, hub),
+        middleware=[Middleware(Guard), Middleware(CatchAll)],
+        exception_handlers={TenureError: on_error, HTTPException: on_http_error},
+        lifespan=lifespan,
+    )
+    api.router.redirect_slashes = False
+    api.state.hub = hub
+    return api
+
+
+def routes(app: App, hub: Hub) -> list[BaseRoute]:
+    background, schedules, health = Background(app), ScheduleResource(app), Health(app)
+    jobs = Jobs(app)
+    return [
+        resource("/tasks", get=Tasks(app).list),
+        resource("/background-tasks", get=background.list, post=background.start),
+        resource("/background-tasks/{id}", get=background.get),
+        resource("/background-tasks/{id}/cancel", post=background.cancel),
+        Route("/background-tasks/{id}/events", Events(app, hub).follow),
+        resource("/jobs", get=jobs.list),
+        resource("/jobs/{id}", get=jobs.get),
+        resource("/schedules", get=schedules.list),
+        resource("/schedules/{job_key}", get=schedules.get, put=schedules.put),
+        resource("/schedules/{job_key}/next", get=schedules.next),
+        resource("/schedules/{job_key}/fires", get=schedules.fires),
+        Route("/livez", health.livez),
+        resource("/readyz", get=health.readyz),
+    ]

@@ -1,0 +1,85 @@
+"""GET /background-tasks/{id}/events: the task as it changes, as server-sent events.
+
+Each event is a whole snapshot with the task's revision as its id. A client that comes back with Last-Event-ID gets
+the current one if it is another. The stream ends when the task has ended; who then reconnects, as browsers do, gets
+204, which tells them to stop. `gap` is sent before a snapshot whose log no longer joins on to the one before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from .background import background_task
+from .hub import Feed, Hub, Snapshot, Watched
+from .jobs import ledger_of
+from .needs import App
+
+HEARTBEAT_S = 15.0
+RETRY_MS = 2000
+
+
+class Events:
+    def __init__(self, app: App, hub: Hub) -> None:
+        self._app = app
+        self._hub = hub
+
+    async def follow(self, request: Request) -> Response:
+        watched, first = await run_in_threadpool(self._first, request)
+        seen = _last_event_id(request)
+        if first.ended and first.revision == seen:
+            return Response(status_code=204)
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
+        return EventStream(self._hub, watched, first, seen)
+
+    def _first(self, request: Request) -> tuple[Watched, Snapshot]:
+        ledger, job_id = ledger_of(self._app, request), request.path_params["id"]
+        return (ledger.tenant, job_id), Snapshot.of(background_task(ledger, job_id))
+
+
+class EventStream(StreamingResponse):
+    """A stream that watches for exactly as long as it is sent."""
+
+    def __init__(self, hub: Hub, watched: Watched, first: Snapshot, seen: int | None) -> None:
+        super().__init__(_nothing(), headers={"X-Accel-Buffering": "no"}, media_type="text/event-stream")
+        self._hub = hub
+        self._watched = watched
+        self._first = first
+        self._seen = seen
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._hub.watch(self._watched, self._first) as feed:
+            self.body_iterator = events(feed, self._seen)
+            await super().__call__(scope, receive, send)
+
+
+async def events(feed: Feed, seen: int | None) -> AsyncIterator[str]:
+    """What is sent, piece by piece."""
+    yield f"retry: {RETRY_MS}\n\n"
+    last_line: int | None = None
+    async for snapshot in feed.follow(seen, HEARTBEAT_S):
+        if snapshot is None:
+            yield ": still here\n\n"
+            continue
+        if snapshot.lines:
+            first, last = snapshot.lines
+            if last_line is not None and first > last_line + 1:
+                yield f"event: gap\ndata: {json.dumps({'from': last_line + 1, 'to': first - 1})}\n\n"
+            last_line = last
+        yield f"id: {snapshot.revision}\ndata: {snapshot.data}\n\n"
+
+
+async def _nothing() -> AsyncIterator[str]:
+    return
+    yield
+
+
+def _last_event_id(request: Request) -> int | None:
+    text = request.headers.get("last-event-id", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

@@ -1,0 +1,40 @@
+"""ETag, If-Match and If-None-Match: a change that was decided on what was seen is refused when that has moved on."""
+
+from __future__ import annotations
+
+import re
+
+from starlette.requests import Request
+
+from ..scripts.errors import BadInput
+
+NEW = 0
+"""The revision of what does not exist."""
+
+
+def etag(revision: int) -> str:
+    return f'"{revision}"'
+
+
+def any_wanted(request: Request) -> bool:
+    """`If-Match: *`: whatever is there, but something."""
+    return request.headers.get("if-match") == "*"
+
+
+def expected_revision(request: Request) -> int | None:
+    """The revision the client has seen; NEW if it wants to make something new, None if it does not care."""
+    if "if-none-match" in request.headers:
+        if request.headers["if-none-match"] != "*":
+            raise BadInput(
+                "If-None-Match must be * in a change", hint="use If-Match with the ETag you have seen"
+            )
+        return NEW
+    header = request.headers.get("if-match")
+    if header is None or header == "*":
+        return None
+    found = re.fullmatch(r'"([0-9]{1,15})"', header)
+    if not found:
+        raise BadInput(
+            f"If-Match {header!r:.60} is not one ETag as given here", hint='send it like If-Match: "3"'
+        )
+    return int(found[1])

@@ -1,0 +1,43 @@
+"""One path, its methods, and a handler for each: handlers are plain functions and run in threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from urllib.parse import quote, urlencode
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from .body import read_body
+
+Read = Callable[[Request], Response]
+Change = Callable[[Request, bytes], Response]
+
+
+def resource(
+    path: str, *, get: Read | None = None, put: Change | None = None, post: Change | None = None
+) -> Route:
+    """The route of a path. What reads gets the request, what changes gets its body too."""
+    changes = {method: change for method, change in (("PUT", put), ("POST", post)) if change}
+
+    async def endpoint(request: Request) -> Response:
+        change = changes.get(request.method)
+        if change:
+            return await run_in_threadpool(change, request, await read_body(request))
+        assert get
+        return await run_in_threadpool(get, request)
+
+    return Route(path, endpoint, methods=[*changes, *(["GET"] if get else [])])
+
+
+def answer(content: object, status: int = 200, **headers: str) -> Response:
+    return JSONResponse(content, status, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def link(request: Request, path: str, query: Mapping[str, str]) -> str:
+    """The path of another resource of this API, wherever it is mounted; `tenant=default` goes without saying."""
+    told = {name: value for name, value in query.items() if (name, value) != ("tenant", "default")}
+    root = quote(request.scope.get("root_path", ""))
+    return root + quote(path) + (f"?{urlencode(told)}" if told else "")

@@ -1,0 +1,61 @@
+"""What clients see of schedules and fires."""
+
+from __future__ import annotations
+
+from ..lease.payload import unpack_args
+from ..scheduler.definition import Trigger
+from ..scheduler.job_key import JobKey
+from ..scheduler.schedules import Fire, ScheduleView
+from .plain import Json, instant, jsonable
+
+
+def schedule(view: ScheduleView) -> Json:
+    definition = view.definition
+    args, kwargs = unpack_args(definition.args)
+    return {
+        "jobKey": str(view.job_key),
+        "tenant": view.tenant,
+        "revision": view.revision,
+        "task": definition.task,
+        "args": jsonable(args),
+        "kwargs": jsonable(kwargs),
+        "triggers": [trigger(one, view) for one in definition.triggers],
+        "misfire": definition.misfire,
+        "overlap": definition.overlap,
+        "paused": None,
+        "declared": None,
+        "override": None,
+        "effective": None,
+        "exhausted": view.exhausted,
+    }
+
+
+def trigger(one: Trigger, view: ScheduleView) -> Json:
+    return {
+        "name": one.name,
+        "cron": one.cron,
+        "tz": one.tz,
+        "dst": one.dst,
+        "nextFire": instant(view.next_fires.get(one.name)),
+        "lastFire": instant(view.last_fires.get(one.name)),
+    }
+
+
+def planned(trigger_name: str, ms: int) -> Json:
+    return {"trigger": trigger_name, "fireTime": instant(ms)}
+
+
+def fire(job_key: JobKey, one: Fire) -> Json:
+    """A fire record; `until` and `count` stand where it is a range."""
+    record: Json = {
+        "jobKey": str(job_key),
+        "trigger": one.trigger,
+        "fireTime": instant(one.fire_time),
+        "outcome": one.outcome,
+        "reason": one.reason,
+        "jobId": one.job_id,
+        "at": instant(one.at),
+        "lagMs": one.at - one.fire_time,
+        "scheduler": one.scheduler,
+    }
+    return record if one.until is None else {**record, "until": instant(one.until), "count": one.count}

@@ -1,0 +1,140 @@
+"""Schedules by JobKey: see them, store one, what comes next, what was fired."""
+
+from __future__ import annotations
+
+import logging
+from typing import cast, get_args
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..lease.requests import Options
+from ..scheduler.cron import CronExpression, Dst
+from ..scheduler.definition import MISFIRES, OVERLAPS, Trigger
+from ..scheduler.job_key import JobKey
+from ..scheduler.schedules import DEFAULT_TRIGGER, Schedules, check_triggers
+from ..scripts.errors import NotFound, StalePlan
+from . import schedule_views, views
+from .calls import CALL, read_call
+from .fields import Fields
+from .needs import App
+from .paging import read_cursor, write_cursor
+from .plain import escaped
+from .preconditions import any_wanted, etag, expected_revision
+from .recent_fires import read_place, recent_fires, write_place
+from .routing import answer, link
+
+PUT = (*CALL, "triggers", "misfire", "overlap", "tenant", "reason")
+PUT_LATER = ("flow", "enabled")
+TRIGGER = ("name", "cron", "tz", "dst")
+DSTS = get_args(Dst)
+TRIGGER_LATER = ("every", "repeat", "at", "start", "end", "calendar")
+log = logging.getLogger("tenure.api")
+
+
+class ScheduleResource:
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def list(self, request: Request) -> Response:
+        query = Fields.of_query(request.query_params.multi_items(), ("tenant", "limit", "cursor"))
+        tenant, limit, after = query.tenant(), query.number("limit", 50, 1, 100), read_cursor(query)
+        query.done()
+        found = self._of(tenant).list(limit + 1, after)
+        more = write_cursor(str(found[limit - 1].job_key)) if len(found) > limit else None
+        return answer(views.page([schedule_views.schedule(view) for view in found[:limit]], more))
+
+    def get(self, request: Request) -> Response:
+        query = Fields.of_query(request.query_params.multi_items(), ("tenant",))
+        tenant = query.tenant()
+        query.done()
+        view = self._of(tenant).get(_job_key(request))
+        return answer(schedule_views.schedule(view), ETag=etag(view.revision))
+
+    def put(self, request: Request, body: bytes) -> Response:
+        """Store a schedule; the same again changes nothing."""
+        key = _job_key(request)
+        fields = Fields.of_body(body, PUT, later=PUT_LATER)
+        call = read_call(fields, self._app.registry)
+        triggers = _triggers(fields)
+        misfire = fields.choice("misfire", tuple(MISFIRES), "fire_once")
+        overlap = fields.choice("overlap", OVERLAPS, "allow")
+        tenant, reason = fields.tenant(), fields.text("reason")
+        fields.done()
+        assert call
+        schedules = self._of(tenant)
+        put = schedules.put(
+            key,
+            call.task,
+            triggers,
+            args=call.args,
+            kwargs=call.kwargs,
+            options=Options(tenant=tenant),
+            misfire=misfire,
+            overlap=overlap,
+            expected_revision=_expected(request, schedules, key),
+        )
+        log.info("schedule %s is at revision %s: %s", key, put.revision, escaped(reason or "no reason given"))
+        view = schedules.get(key)
+        made = put.changed and put.revision == 1
+        place = link(request, f"/schedules/{key}", {"tenant": tenant})
+        return answer(
+            schedule_views.schedule(view), 201 if made else 200, ETag=etag(view.revision), location=place
+        )
+
+    def next(self, request: Request) -> Response:
+        query = Fields.of_query(request.query_params.multi_items(), ("tenant", "count"))
+        tenant, count = query.tenant(), query.number("count", 5, 1, 100)
+        query.done()
+        planned = self._of(tenant).next(_job_key(request), count)
+        return answer(views.page([schedule_views.planned(name, ms) for name, ms in planned], None))
+
+    def fires(self, request: Request) -> Response:
+        """Fire records of one trigger (the first, if none is named), newest first."""
+        query = Fields.of_query(request.query_params.multi_items(), ("tenant", "trigger", "limit", "cursor"))
+        tenant, limit = query.tenant(), query.number("limit", 50, 1, 100)
+        query.done()
+        schedules = self._of(tenant)
+        view = schedules.get(_job_key(request))
+        names = [one.name for one in view.definition.triggers]
+        trigger = query.choice("trigger", names, names[0])
+        before = read_place(query)
+        query.done()
+        found, more = recent_fires(schedules, view.job_key, trigger, limit, before)
+        items = [schedule_views.fire(view.job_key, one) for one in found]
+        return answer(views.page(items, write_place(more)))
+
+    def _of(self, tenant: str) -> Schedules:
+        return Schedules(self._app.ledger(tenant))
+
+
+def _job_key(request: Request) -> JobKey:
+    return JobKey.parse(request.path_params["job_key"])
+
+
+def _triggers(fields: Fields) -> list[Trigger]:
+    """The triggers of a body, each checked in each of its fields."""
+    triggers = [_trigger(one) for one in fields.objects("triggers", TRIGGER, later=TRIGGER_LATER, most=100)]
+    with fields.checking("triggers"):
+        check_triggers(triggers)
+    return triggers
+
+
+def _trigger(one: Fields) -> Trigger:
+    name, tz = one.text("name") or DEFAULT_TRIGGER, one.text("tz") or "UTC"
+    cron, dst = one.needed_text("cron"), one.choice("dst", DSTS, "standard")
+    if cron:
+        with one.checking("cron"):
+            CronExpression(cron)
+    with one.checking("tz"):
+        CronExpression("@daily", tz=tz)
+    return Trigger(name, cron, tz, cast(Dst, dst))
+
+
+def _expected(request: Request, schedules: Schedules, key: JobKey) -> int | None:
+    if not any_wanted(request):
+        return expected_revision(request)
+    try:
+        return schedules.get(key).revision
+    except NotFound as exc:
+        raise StalePlan(f"{exc}, and If-Match asks for one", hint="leave If-Match out to make it") from None

@@ -1,0 +1,152 @@
+"""What clients see of jobs and background tasks: pure functions from the ledger's views to JSON.
+
+A null stands where there is nothing (yet). Times are RFC 3339 in UTC; bytes, NaN and infinities come as
+`plain.jsonable` has them; messages and log lines have their control characters written out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ..lease.jobs import Attempt, JobView
+from ..lease.payload import unpack, unpack_args
+from ..lease.tasks import Task
+from ..scripts.states import Cause, State
+from .plain import Json, escaped, instant, jsonable
+from .progress import eta, percent
+
+_RAISED = re.compile(r"([A-Za-z_]\w*)(?:: (.*))?", re.DOTALL)
+
+
+def page(items: Sequence[Json], next_cursor: str | None) -> Json:
+    """One page of a list."""
+    return {"items": items, "nextCursor": next_cursor, "hasMore": next_cursor is not None}
+
+
+def background_task(view: JobView, *, log: bool = True) -> Json:
+    """A background task; without `log` (as in lists) its log is null."""
+    progress = view.progress
+    return {
+        "id": view.id,
+        "tenant": view.tenant,
+        "task": view.task,
+        "status": view.status,
+        "deadReason": view.dead_reason,
+        "stage": None,
+        "done": progress.done if progress else None,
+        "doing": progress.doing if progress else None,
+        "total": progress.total if progress else None,
+        "unit": None,
+        "percent": percent(view),
+        "message": escaped(progress.message) if progress else "",
+        "warnings": 0,
+        "chunk": view.chunk,
+        "attempt": view.attempts[-1].number if view.attempts else 0,
+        "eta": eta(view),
+        "record": None,
+        "log": log_lines(view) if log else None,
+        "error": error(view),
+        "result": result(view),
+        "createdAt": instant(view.created_at),
+        "startedAt": instant(view.started_at),
+        "updatedAt": None,
+        "finishedAt": instant(view.finished_at),
+        "revision": view.revision,
+    }
+
+
+def log_lines(view: JobView) -> list[Json]:
+    lines = view.progress.lines if view.progress else ()
+    return [{"n": number, "at": instant(ms), "text": escaped(text)} for number, ms, text in lines]
+
+
+def result(view: JobView) -> object:
+    return jsonable(unpack(view.result)) if view.result else None
+
+
+def error(view: JobView) -> Json | None:
+    """The newest error; None for a job that succeeded in the end."""
+    failed = view.error
+    if failed is None or view.status is State.SUCCEEDED:
+        return None
+    return {**error_of(failed), "attempt": failed.number}
+
+
+def error_of(attempt: Attempt) -> Json:
+    """An attempt's error; `type` is the class of what was raised, null when nothing was."""
+    summary = attempt.error or ""
+    raised = _RAISED.fullmatch(summary) if attempt.cause in (Cause.RAISED, Cause.REFUSED) else None
+    kind, message = (raised[1], raised[2] or "") if raised else (None, summary)
+    return {"type": kind, "message": escaped(message, lines=True)}
+
+
+def job(view: JobView) -> Json:
+    args, kwargs = unpack_args(view.args)
+    return {
+        "id": view.id,
+        "tenant": view.tenant,
+        "task": view.task,
+        "source": view.source,
+        "status": view.status,
+        "deadReason": view.dead_reason,
+        "priority": view.priority,
+        "runAt": instant(view.run_at),
+        "createdAt": instant(view.created_at),
+        "startedAt": instant(view.started_at),
+        "finishedAt": instant(view.finished_at),
+        "generation": view.generation,
+        "fence": view.fence,
+        "leaseUntil": instant(view.lease_until),
+        "worker": view.worker,
+        "attempts": {"counted": view.failures, "max": view.max_attempts, "lost": view.losses},
+        "args": jsonable(args),
+        "kwargs": jsonable(kwargs),
+        "result": result(view),
+        "error": error(view),
+        "traceId": view.trace,
+        "instanceId": None,
+        "nodeId": None,
+        "record": None,
+        "labels": None,
+        "idempotencyKey": view.idempotency_key,
+        "concurrencyKey": None,
+        "operationKey": view.operation_key,
+        "revision": view.revision,
+    }
+
+
+def job_with_attempts(view: JobView) -> Json:
+    attempts = [attempt(one) for one in view.attempts]
+    return {**job(view), "attemptList": attempts, "effects": None}
+
+
+def attempt(one: Attempt) -> Json:
+    return {
+        "number": one.number,
+        "generation": one.generation,
+        "status": one.status,
+        "cause": one.cause,
+        "chunk": one.chunks,
+        "fence": one.fence,
+        "worker": one.worker,
+        "startedAt": instant(one.started_at),
+        "endedAt": instant(one.ended_at),
+        "durationMs": None if one.ended_at is None else one.ended_at - one.started_at,
+        "error": error_of(one) if one.error else None,
+        "request": None,
+        "response": None,
+    }
+
+
+def task(one: Task) -> Json:
+    return {
+        "task": one.key,
+        "aliases": list(one.aliases),
+        "pool": one.pool,
+        "priority": one.priority,
+        "timeoutMs": one.timeout_ms,
+        "maxAttempts": one.retry.max_attempts,
+        "background": one.background,
+        "startable": one.background and one.startable,
+    }
