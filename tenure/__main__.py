@@ -1,0 +1,6 @@
+"""`python -m tenure` is the command line."""
+
+from .cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""`tenure background`: tasks that work in chunks and show progress."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn, cast
+
+import click
+
+from ..api import views
+from ..lease.jobs import JobView, Page
+from ..lease.ledger import Ledger
+from ..lease.requests import Options
+from ..scripts.errors import BadInput, NotFound
+from .jobs import print_canceled, say_more
+from .options import find_app, opened, output_option, tenant_option
+from .output import print_json, print_table, say
+from .progress import describe
+from .watch import watch as watch_job
+
+PAGES = 10
+
+
+@click.group()
+def background() -> None:
+    """Start, list, watch and cancel background tasks."""
+
+
+@background.command()
+@click.argument("task")
+@click.argument("arguments", metavar="[JSON]", required=False)
+@click.option(
+    "--key", help="Idempotency key: while a task with this key is active, starting again answers that one."
+)
+@click.option("--app", "app_name", metavar="MODULE:APP", help="Where the task is registered; or TENURE_APP.")
+@tenant_option
+@output_option
+def start(
+    task: str, arguments: str | None, key: str | None, app_name: str | None, tenant: str, as_json: bool
+) -> None:
+    """Start TASK. JSON is an object of named arguments, or an array of positional ones.
+
+    tenure background start orders.sync '{"shop": "berlin"}' --app shop.jobs:app
+    """
+    args, kwargs = _arguments(arguments)
+    app = find_app(app_name)
+    try:
+        found = app.registry.get(task)
+        if not found.background:
+            raise BadInput(
+                f"task {found.key!r} is no background task",
+                hint=f'register it with @app.background("{found.key}")',
+            )
+        job = app.enqueue(found, args, kwargs, Options(tenant=tenant, idempotency_key=key, source="cli"))
+        view = job.get()
+    finally:
+        app.close()
+    if as_json:
+        print_json({"id": job.id, "created": job.created, "status": view.status})
+        return
+    click.echo(job.id)
+    say(
+        f"{found.key} {'is started' if job.created else 'was started before'}; tenure background watch {job.id}"
+    )
+
+
+@background.command(name="list")
+@tenant_option
+@click.option("--task", help="Only runs of this task.")
+@click.option("--limit", type=click.IntRange(1, 100), default=50, show_default=True)
+@click.option("--cursor", help="Where the page before ended.")
+@output_option
+def list_(tenant: str, task: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
+    """List background tasks, newest first."""
+    with opened() as app:
+        page = _page(app.ledger(tenant), task, limit, cursor)
+    if as_json:
+        print_json(
+            views.page([views.background_task(one, log=False) for one in page.items], page.next_cursor)
+        )
+        return
+    rows = [(one.id, one.task, describe(one)) for one in page.items]
+    print_table(("ID", "TASK", "PROGRESS"), rows)
+    say_more(page.next_cursor)
+
+
+@background.command()
+@click.argument("job_id", metavar="ID")
+@tenant_option
+@output_option
+def watch(job_id: str, tenant: str, as_json: bool) -> None:
+    """Watch percent, rate and ETA until it has ended; exit code 1 unless it succeeded."""
+    with opened() as app:
+        ledger = app.ledger(tenant)
+        _get(ledger, job_id)
+        watch_job(ledger, job_id, views.background_task if as_json else None)
+
+
+@background.command()
+@click.argument("job_id", metavar="ID")
+@tenant_option
+@click.option("--reason", default="", help="Kept with the task.")
+@output_option
+def cancel(job_id: str, tenant: str, reason: str, as_json: bool) -> None:
+    """Cancel a task; what it has committed stays."""
+    with opened() as app:
+        ledger = app.ledger(tenant)
+        _get(ledger, job_id)
+        before = ledger.cancel(job_id, reason)
+        job = ledger.get(job_id)
+    print_canceled(job, before, views.background_task if as_json else None)
+
+
+def _page(ledger: Ledger, task: str | None, limit: int, cursor: str | None) -> Page:
+    """A page of background tasks. Other jobs lie between them, so it may be short: `PAGES` are read at most."""
+    page = ledger.list(task=task, limit=limit, cursor=cursor)
+    found = [job for job in page.items if job.background]
+    for _ in range(PAGES - 1):
+        if page.next_cursor is None or len(found) == limit:
+            break
+        page = ledger.list(task=task, limit=limit - len(found), cursor=page.next_cursor)
+        found += [job for job in page.items if job.background]
+    return Page(found, page.next_cursor)
+
+
+def _get(ledger: Ledger, job_id: str) -> JobView:
+    """The background task of that id. Raises NotFound, also for another kind of job."""
+    job = ledger.get(job_id)
+    if not job.background:
+        raise NotFound(f"job {job_id} is no background task", hint=f"tenure jobs show {job_id}")
+    return job
+
+
+def _arguments(text: str | None) -> tuple[list[Any], dict[str, Any]]:
+    if text is None:
+        return [], {}
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as exc:
+        raise BadInput(
+            f"arguments {text!r:.80} are not JSON: {exc}",
+            hint="""quote them for the shell: '{"shop": "berlin"}'""",
+        ) from None
+    if isinstance(value, dict):
+        return [], cast("dict[str, Any]", value)
+    if isinstance(value, list):
+        return value, {}
+    raise BadInput(
+        f"arguments {text!r:.80} are JSON, but neither object nor array",
+        hint=f"for one positional argument write '[{text:.40}]'",
+    )
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number in JSON")

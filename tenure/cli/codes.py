@@ -1,0 +1,183 @@
+"""What each code means and what to do about it: of errors, of dead jobs, of ended attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..api import refusals  # noqa: F401 - each of these defines errors of its own
+from ..scheduler import cron_parse  # noqa: F401
+from ..scripts.errors import TenureError
+from ..scripts.states import Cause, DeadReason
+from .problems import exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    code: str
+    kind: str
+    means: str
+    do: str
+    exit: int | None = None
+
+
+def explanations() -> list[Explanation]:
+    """All codes there are. Raises KeyError for one that nobody has explained; a test asks for all."""
+    return [
+        *(Explanation(code, "error", *_ERRORS[code], exit_code(kind)) for code, kind in _errors().items()),
+        *(Explanation(reason, "dead job", *_DEAD[reason]) for reason in DeadReason),
+        *(Explanation(cause, "attempt", *_CAUSES[cause]) for cause in Cause),
+    ]
+
+
+def _errors() -> dict[str, type[TenureError]]:
+    """Every code, with the most general of the classes that have it."""
+    found: dict[str, type[TenureError]] = {}
+    for kind in _kinds(TenureError):
+        found.setdefault(kind.code, kind)
+    return found
+
+
+def _kinds(base: type[TenureError]) -> Iterator[type[TenureError]]:
+    yield base
+    for kind in base.__subclasses__():
+        yield from _kinds(kind)
+
+
+_ERRORS: dict[str, tuple[str, str]] = {
+    "TENURE_ERROR": ("something Tenure refused", "read its sentence; it is the base of all others"),
+    "BAD_INPUT": ("a value breaks a rule; nothing was changed", "correct the value its sentence names"),
+    "BAD_PAYLOAD": (
+        "a value cannot be stored exactly, or is too large",
+        "pass plain values, and large data by its name",
+    ),
+    "BAD_CRON": (
+        "a cron expression breaks a rule",
+        "look at the field and position named; tenure cron explain EXPRESSION tries it",
+    ),
+    "UNKNOWN_TASK": (
+        "no task of that name is registered",
+        "look at the spelling, and whether the application imports the module that registers it",
+    ),
+    "NOT_FOUND": (
+        "there is no such job, schedule or lease in this tenant",
+        "look at the id and the tenant (--tenant); tenure jobs list, tenure cron list",
+    ),
+    "CONFLICT": ("the state of things forbids it", "look how it stands now, then decide again"),
+    "KEY_REUSED": (
+        "the idempotency key belongs to a job with other arguments",
+        "use another key, or send the same arguments as the first time",
+    ),
+    "WRONG_STATE": (
+        "a job in this state does not allow that",
+        "tenure jobs show ID says in which state it is",
+    ),
+    "STALE_PLAN": (
+        "the schedule has changed since it was read",
+        "read it again (tenure cron show), then repeat the change",
+    ),
+    "STALE_FENCE": (
+        "a later holder has taken over; this one may write nothing",
+        "stop and write nothing: whoever holds it now goes on",
+    ),
+    "LEASE_LOST": (
+        "the right to work has ended",
+        "stop and write nothing; if it happens often, raise TENURE_LEASE_MS or look at the machine's load",
+    ),
+    "LEASE_TAKEN": ("somebody else holds the named lease", "wait longer (wait=...), or until it is released"),
+    "CANCELED": ("a person canceled the job", "nothing: the task should clean up and end"),
+    "JOB_FAILED": (
+        "the job whose result was asked for did not succeed",
+        "tenure jobs show ID has its errors",
+    ),
+    "MISSING_EXTRA": (
+        "an optional package is needed and not installed",
+        "install the extra its sentence names",
+    ),
+    "STORE_ERROR": ("the server refused a call", "tenure status; and look at the server's log"),
+    "STORE_UNREACHABLE": (
+        "the server is away, still loading, or does not answer in time",
+        "start it or correct TENURE_REDIS_URL; without that Tenure starts its own",
+    ),
+    "STORE_TOO_OLD": (
+        "the server is older than 7.0",
+        "use Redis or Valkey 7.0 or newer, or no TENURE_REDIS_URL",
+    ),
+    "STORE_READ_ONLY": (
+        "the server takes no writes: it is a replica, or lacks replicas",
+        "point TENURE_REDIS_URL at the primary",
+    ),
+    "STORE_FULL": (
+        "the server is out of memory or cannot write to its disk",
+        "raise maxmemory or free disk space; see the server's log",
+    ),
+    "STORE_EVICTS": (
+        "the server would throw jobs away when it is full",
+        "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in its configuration",
+    ),
+    "STORE_REFUSED": (
+        "the server refused this user, or the folder of the embedded one is not private",
+        "do what its sentence says: credentials in TENURE_REDIS_URL, rights at the server, or chmod 700",
+    ),
+    "BAD_JSON": (
+        "the body of a request is not JSON as Tenure takes it",
+        "correct it where its sentence points",
+    ),
+    "BODY_TOO_LARGE": ("the body of a request is too large", "store the data elsewhere and pass its name"),
+    "BODY_TOO_SLOW": ("the body of a request did not arrive in time", "send it again"),
+    "NOT_JSON": ("the body of a request is of another type", "set the header Content-Type: application/json"),
+    "ENCODED": ("the body of a request is compressed", "send it as it is"),
+    "LOOPBACK_ONLY": (
+        "a request came from another machine",
+        "ask from this machine: the API serves no other",
+    ),
+    "WRONG_HOST": ("a request named a host that is not this machine", "ask http://127.0.0.1:PORT"),
+    "CROSS_ORIGIN": ("a page of another site sent a request", "send it from a page of this origin"),
+    "NOT_STARTABLE": (
+        "the task is not offered over HTTP",
+        "register it with @app.background(..., startable=True), or start it with tenure background start",
+    ),
+    "NO_SUCH_PATH": ("the API has nothing at this path", "GET /tasks is a beginning"),
+    "METHOD_NOT_ALLOWED": ("the path does not have this method", "the header Allow says which it has"),
+    "INTERNAL": ("a mistake of ours", "look for the traceId in the log of the API, and report it"),
+    "DURABILITY_UNAVAILABLE": (
+        "the server cannot keep jobs as safely as was asked",
+        "turn appendonly on at the server, or lower TENURE_DURABILITY",
+    ),
+}
+
+_DEAD: dict[DeadReason, tuple[str, str]] = {
+    DeadReason.ATTEMPTS_EXHAUSTED: ("it failed as often as it may", "repair the cause: tenure jobs show ID"),
+    DeadReason.PERMANENT_ERROR: (
+        "it raised an error that trying again cannot cure, or its result was too large",
+        "repair the input or the code: tenure jobs show ID",
+    ),
+    DeadReason.OUTCOME_UNKNOWN: (
+        "it ended inside an outside call that may or may not have happened",
+        "find out on the other side whether it happened; it is not sent again by itself",
+    ),
+    DeadReason.LOST_TOO_OFTEN: (
+        "its workers died or lost it too often: it may be what kills them",
+        "look for out-of-memory kills and crashes on the workers of its attempts: tenure jobs show ID",
+    ),
+    DeadReason.EXPIRED: (
+        "it was not started by its latest start time",
+        "add workers or slots, or allow more time",
+    ),
+}
+
+_CAUSES: dict[Cause, tuple[str, str]] = {
+    Cause.RAISED: ("the task raised an error", "tenure jobs show ID has it"),
+    Cause.LIMIT: ("the task crossed one of its budgets", "raise the budget, or do less in one job"),
+    Cause.TOO_LARGE: ("what it returned is too large to keep", "store it elsewhere and return its name"),
+    Cause.REFUSED: ("the other side asked to come back later", "nothing: it is tried again then"),
+    Cause.TIMEOUT: ("it ran longer than its time-out", "raise the task's timeout, or work in chunks"),
+    Cause.LEASE_LOST: (
+        "its worker did not renew in time",
+        "look at that worker's load and network; it is tried again",
+    ),
+    Cause.KILLED: ("its process was killed", "look for an out-of-memory kill; it is tried again"),
+    Cause.RELEASED: ("its worker stopped and handed it back", "nothing: another worker takes it"),
+    Cause.CANCELED: ("a person canceled it", "nothing"),
+    Cause.PAUSED: ("a person paused it", "nothing until it is resumed"),
+}

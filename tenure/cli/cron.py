@@ -1,0 +1,195 @@
+"""`tenure cron`: schedules as they are stored, and cron expressions in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import groupby, islice
+from operator import attrgetter
+
+import click
+
+from ..api import schedule_views, views
+from ..api.plain import instant
+from ..api.recent_fires import recent_fires
+from ..scheduler.cron import CronExpression, Dst, Planned
+from ..scheduler.schedules import Fire, ScheduleView
+from .jobs import say_more
+from .options import opened, output_option, tenant_option
+from .output import clock_time, local_time, print_fields, print_json, print_table
+
+LOOK_AHEAD = timedelta(days=366)
+MOST_ODD = 20_000
+FIRES = 5
+
+
+@click.group()
+def cron() -> None:
+    """List and show schedules; explain cron expressions."""
+
+
+@cron.command(name="list")
+@tenant_option
+@click.option("--limit", type=click.IntRange(1, 100), default=50, show_default=True)
+@click.option("--cursor", metavar="JOBKEY", help="Where the page before ended.")
+@output_option
+def list_(tenant: str, limit: int, cursor: str | None, as_json: bool) -> None:
+    """List schedules by JobKey."""
+    with opened() as app:
+        found = app.schedules.list(tenant, limit + 1, cursor)
+    items = found[:limit]
+    more = str(items[-1].job_key) if len(found) > limit else None
+    if as_json:
+        print_json(views.page([schedule_views.schedule(one) for one in items], more))
+        return
+    print_table(("JOBKEY", "NEXT FIRE", "CRON", "TASK"), map(_row, items))
+    say_more(more)
+
+
+@cron.command()
+@click.argument("job_key", metavar="JOBKEY")
+@tenant_option
+@output_option
+def show(job_key: str, tenant: str, as_json: bool) -> None:
+    """Show one schedule and its latest fires."""
+    with opened() as app:
+        schedules = app.schedules.of(tenant)
+        view = schedules.get(job_key)
+        fires = [
+            fire
+            for trigger in view.definition.triggers
+            for fire in recent_fires(schedules, view.job_key, trigger.name, FIRES, None)[0]
+        ]
+    if as_json:
+        print_json(schedule_views.schedule(view))
+        return
+    print_fields([("jobKey", str(view.job_key)), *_fields(view)])
+    if fires:
+        click.echo()
+        print_table(
+            ("FIRE TIME", "OUTCOME", "REASON", "JOB"),
+            map(_fire_row, sorted(fires, key=attrgetter("fire_time"), reverse=True)),
+            stretch=2,
+        )
+
+
+@cron.command(name="next")
+@click.argument("job_key", metavar="JOBKEY")
+@tenant_option
+@click.option("-n", "--count", type=click.IntRange(1, 100), default=5, show_default=True)
+@output_option
+def next_(job_key: str, tenant: str, count: int, as_json: bool) -> None:
+    """Show when a schedule fires next."""
+    with opened() as app:
+        planned = app.schedules.next(job_key, count, tenant)
+    if as_json:
+        print_json(views.page([schedule_views.planned(trigger, at) for trigger, at in planned], None))
+    else:
+        print_table(("FIRE TIME", "TRIGGER"), [(local_time(at), trigger) for trigger, at in planned])
+
+
+@cron.command()
+@click.argument("expression")
+@click.option("--tz", default="UTC", show_default=True, help="The zone on whose clock it is read.")
+@click.option(
+    "--dst", type=click.Choice(["standard", "skip", "quartz"]), default="standard", show_default=True
+)
+@click.option("--zh", is_flag=True, help="Describe it in Chinese.")
+@click.option("-n", "--count", type=click.IntRange(1, 100), default=5, show_default=True)
+@output_option
+def explain(expression: str, tz: str, dst: Dst, zh: bool, count: int, as_json: bool) -> None:
+    """Say in words when EXPRESSION is due, its next fires, and the days on which the clocks change.
+
+    Six or seven fields are Quartz, five are crontab. It needs no server.
+    """
+    parsed = CronExpression(expression, tz=tz, dst=dst)
+    now = datetime.now(UTC)
+    fires = list(islice(_fires(parsed, now), count))
+    odd = _grouped(islice(parsed.planned(now, now + LOOK_AHEAD, only_odd=True), MOST_ODD))
+    if as_json:
+        print_json(
+            {
+                "expression": parsed.text,
+                "tz": tz,
+                "dst": dst,
+                "description": parsed.describe("zh" if zh else "en"),
+                "nextFires": [instant(_ms(fire)) for fire in fires],
+                "clockChanges": [_odd_json(*group) for group in odd],
+            }
+        )
+        return
+    click.echo(parsed.describe("zh" if zh else "en"))
+    click.echo(f"\nnext fires in {tz}" if fires else "\nit never fires again")
+    for fire in fires:
+        click.echo(f"  {clock_time(fire)}  {fire:%a}")
+    if odd:
+        click.echo(f"\nwhere the clocks change (dst: {dst})")
+    for first, last, count in odd:
+        click.echo(f"  {clock_time(first.at)}  {_odd(first, last, count)}")
+
+
+def _fires(expression: CronExpression, after: datetime) -> Iterator[datetime]:
+    fire = expression.next(after)
+    while fire is not None:
+        yield fire
+        fire = expression.next(fire)
+
+
+def _grouped(odd: Iterable[Planned]) -> list[tuple[Planned, Planned, int]]:
+    """Neighbours that share day, offset and fate as one: the first, the last, how many."""
+    groups = groupby(odd, key=lambda one: (one.at.date(), one.at.utcoffset(), one.mark, one.skipped))
+    members = [list(group) for _, group in groups]
+    return [(group[0], group[-1], len(group)) for group in members]
+
+
+def _odd(first: Planned, last: Planned, count: int) -> str:
+    fires = "not at this time" if first.skipped else "fires at this time"
+    if first.mark == "overlap":
+        return f"{first.nominal:%H:%M:%S}{_more(last, count)} comes twice: {fires}"
+    if first.nominal == first.at.replace(tzinfo=None):
+        return "right after the clocks go forward: fires"
+    return f"the clocks leave out {first.nominal:%H:%M:%S}: {fires}"
+
+
+def _more(last: Planned, count: int) -> str:
+    return "" if count == 1 else f" to {last.nominal:%H:%M:%S} ({count} times)"
+
+
+def _odd_json(first: Planned, last: Planned, count: int) -> dict[str, object]:
+    return {
+        "at": instant(_ms(first.at)),
+        "until": instant(_ms(last.at)),
+        "count": count,
+        "nominal": first.nominal.isoformat(),
+        "mark": first.mark,
+        "skipped": first.skipped,
+    }
+
+
+def _row(view: ScheduleView) -> tuple[str, str, str, str]:
+    first = min(view.next_fires.values(), default=None)
+    crons = "; ".join(trigger.cron for trigger in view.definition.triggers)
+    return str(view.job_key), "exhausted" if first is None else local_time(first), crons, view.definition.task
+
+
+def _fields(view: ScheduleView) -> Iterator[tuple[str, str | int]]:
+    yield "tenant", view.tenant
+    yield "task", view.definition.task
+    yield "pool", view.definition.pool
+    yield "misfire", view.definition.misfire
+    yield "overlap", view.definition.overlap
+    yield "revision", view.revision
+    for trigger in view.definition.triggers:
+        yield f"trigger {trigger.name}", f"{trigger.cron}  tz={trigger.tz} dst={trigger.dst}"
+        yield "  means", trigger.expression().describe()
+        yield "  next fire", local_time(view.next_fires.get(trigger.name))
+        yield "  last fire", local_time(view.last_fires.get(trigger.name))
+
+
+def _fire_row(fire: Fire) -> tuple[str, str, str, str]:
+    until = f" … {local_time(fire.until)} ({fire.count})" if fire.until else ""
+    return local_time(fire.fire_time) + until, fire.outcome, fire.reason or "", fire.job_id or ""
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

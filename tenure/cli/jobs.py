@@ -1,0 +1,165 @@
+"""`tenure jobs`: the ledger's jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import click
+
+from ..api import views
+from ..api.plain import jsonable
+from ..lease.jobs import Attempt, JobView
+from ..lease.payload import unpack, unpack_args
+from ..scripts.states import State
+from .options import opened, output_option, tenant_option
+from .output import clean, clean_line, local_time, print_fields, print_json, print_table, say, span
+from .progress import describe
+from .watch import watch as watch_job
+
+LONGEST_VALUE = 500
+
+
+@click.group()
+def jobs() -> None:
+    """List, show, watch and cancel jobs."""
+
+
+@jobs.command(name="list")
+@tenant_option
+@click.option("--status", metavar="STATE", help=f"Only those: {', '.join(State)}.")
+@click.option("--task", help="Only jobs of this task.")
+@click.option("--limit", type=click.IntRange(1, 100), default=50, show_default=True)
+@click.option("--cursor", help="Where the page before ended.")
+@output_option
+def list_(
+    tenant: str, status: str | None, task: str | None, limit: int, cursor: str | None, as_json: bool
+) -> None:
+    """List jobs, newest first; pending ones by the time they are due."""
+    with opened() as app:
+        page = app.jobs.list(status=status, task=task, limit=limit, cursor=cursor, tenant=tenant)
+    if as_json:
+        print_json(views.page([views.job(job) for job in page.items], page.next_cursor))
+    else:
+        due = status == State.PENDING
+        rows = [
+            (job.id, job.status, local_time(job.run_at if due else job.created_at), job.task)
+            for job in page.items
+        ]
+        print_table(("ID", "STATUS", "DUE" if due else "CREATED", "TASK"), rows)
+        say_more(page.next_cursor)
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+@tenant_option
+@click.option(
+    "--lines", type=click.IntRange(0, 1000), default=10, show_default=True, help="Newest log lines."
+)
+@output_option
+def show(job_id: str, tenant: str, lines: int, as_json: bool) -> None:
+    """Show one job with its attempts, its error and its log."""
+    with opened() as app:
+        job = app.ledger(tenant).get(job_id, lines)
+    if as_json:
+        print_json(views.job_with_attempts(job))
+        return
+    print_fields(_fields(job))
+    if job.attempts:
+        click.echo()
+        print_table(("#", "STATUS", "CAUSE", "STARTED", "LASTED", "ERROR"), map(_attempt_row, job.attempts))
+    if job.error and job.error.stack:
+        click.echo(f"\nthe error of attempt {job.error.number}\n{clean(job.error.stack).rstrip()}")
+    if job.progress and job.progress.lines:
+        click.echo()
+        for number, at, text in job.progress.lines:
+            click.echo(f"{number:>6}  {local_time(at)}  {clean_line(text)}")
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+@tenant_option
+@output_option
+def watch(job_id: str, tenant: str, as_json: bool) -> None:
+    """Watch a job until it has ended; exit code 1 unless it succeeded."""
+    with opened() as app:
+        watch_job(app.ledger(tenant), job_id, views.job if as_json else None)
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+@tenant_option
+@click.option("--reason", default="", help="Kept with the job.")
+@output_option
+def cancel(job_id: str, tenant: str, reason: str, as_json: bool) -> None:
+    """Cancel a job that has not succeeded; a running one is told to stop and may write nothing more."""
+    with opened() as app:
+        ledger = app.ledger(tenant)
+        before = ledger.cancel(job_id, reason)
+        job = ledger.get(job_id)
+    print_canceled(job, before, views.job if as_json else None)
+
+
+def print_canceled(job: JobView, before: str, view: Callable[[JobView], object] | None) -> None:
+    if view:
+        print_json(view(job))
+    else:
+        click.echo(f"{job.id} is {job.status}; it was {before}")
+
+
+def say_more(cursor: str | None) -> None:
+    if cursor:
+        say(f"there are more: the same with --cursor {cursor}")
+
+
+def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:
+    reason = job.dead_reason or job.reason
+    yield "id", job.id
+    yield "tenant", job.tenant
+    yield "task", job.task
+    yield "status", f"{job.status} ({reason})" if reason else job.status
+    yield "waits for", job.blocker
+    yield "progress", describe(job) if job.progress else None
+    yield "message", job.progress.message or None if job.progress else None
+    yield "created", local_time(job.created_at)
+    yield "due", local_time(job.run_at) if job.status is State.PENDING else None
+    yield "started", _time(job.started_at)
+    yield "finished", _time(job.finished_at)
+    yield "worker", job.worker
+    yield "lease until", _time(job.lease_until)
+    yield "fence", job.fence
+    yield "pool", f"{job.pool}, priority {job.priority}"
+    yield "failures", f"{job.failures} of {job.max_attempts} attempts, {job.losses} lost"
+    yield "fire", f"{job.fire} planned for {_time(job.fire_time)}" if job.fire else None
+    yield "key", job.idempotency_key
+    yield "arguments", _arguments(job)
+    yield "result", _value(unpack(job.result)) if job.result else None
+    yield "cursor", _value(unpack(job.cursor)) if job.cursor else None
+
+
+def _attempt_row(attempt: Attempt) -> tuple[str, ...]:
+    lasted = "" if attempt.ended_at is None else span(attempt.ended_at - attempt.started_at)
+    error = attempt.error or ""
+    return (
+        str(attempt.number),
+        attempt.status,
+        attempt.cause or "",
+        local_time(attempt.started_at),
+        lasted,
+        error,
+    )
+
+
+def _arguments(job: JobView) -> str | None:
+    args, kwargs = unpack_args(job.args)
+    shown = [_value(value) for value in args] + [f"{name}={_value(value)}" for name, value in kwargs.items()]
+    return ", ".join(shown) or None
+
+
+def _value(value: object) -> str:
+    text = json.dumps(jsonable(value), ensure_ascii=False)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}… ({len(text):,} characters)"
+
+
+def _time(ms: int | None) -> str | None:
+    return None if ms is None else local_time(ms)

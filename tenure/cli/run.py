@@ -1,0 +1,68 @@
+"""`tenure worker` and `tenure scheduler`: the processes that do the work. Any number may run on any machine."""
+
+from __future__ import annotations
+
+import click
+
+from ..lease.loop import Loop
+from ..scheduler.scheduler import Scheduler
+from ..workers.ledger_worker import run_worker
+from ..workers.naming import worker_name
+from ..workers.options import WorkerOptions
+from .foreground import begin, until_stopped, wait
+from .options import app_argument, find_app, warn
+from .output import say
+
+
+@click.command()
+@app_argument
+@click.option(
+    "--pool",
+    "pools",
+    multiple=True,
+    default=["advance", "outbound"],
+    show_default=True,
+    help="Whose jobs it runs; may be given again.",
+)
+@click.option(
+    "--slots",
+    type=click.IntRange(1, 256),
+    default=4,
+    show_default=True,
+    envvar="TENURE_SLOTS",
+    help="Slots of each pool.",
+)
+@click.option("--burst", is_flag=True, help="End when nothing is left to do.")
+def worker(app_name: str | None, pools: tuple[str, ...], slots: int, burst: bool) -> None:
+    """Run the jobs of MODULE:APP. SIGTERM or Ctrl-C stops it warm: what runs may end, the rest is handed back."""
+    begin("worker")
+    app = find_app(app_name)
+    say(f"worker with {slots} slots in each of {', '.join(pools)}; Ctrl-C stops it")
+    try:
+        # It forks the slots before the store is opened: so nothing here may open it.
+        run_worker(app, pools, options=WorkerOptions(slots=slots), burst=burst)
+    finally:
+        app.close()
+    say("worker has stopped")
+
+
+@click.command()
+@app_argument
+def scheduler(app_name: str | None) -> None:
+    """Store the schedules that MODULE:APP declares, then fire all that are due, of every tenant."""
+    begin("scheduler")
+    app = find_app(app_name)
+    warn(app)
+    try:
+        for tenant, job_key, put in app.schedules.declare():
+            if put.changed:
+                say(f"schedule {job_key} of tenant {tenant} is stored as revision {put.revision}")
+        loop = Loop(Scheduler(app.ledgers(), worker_name()), "scheduler")
+        with until_stopped():
+            loop.start()
+            say("scheduler is running; Ctrl-C stops it")
+            wait()
+        loop.stop(timeout=10)
+    finally:
+        app.close()
+    say("scheduler has stopped")

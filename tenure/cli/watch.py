@@ -1,0 +1,79 @@
+"""Watch one job until it has ended: a line drawn over itself in a terminal, plain lines or JSON elsewhere."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable
+
+import click
+
+from ..api.progress import percent
+from ..lease.jobs import JobView
+from ..lease.ledger import Ledger
+from ..scripts.errors import JobFailed
+from ..scripts.states import State
+from .output import clean_line, cut, say
+from .progress import describe
+
+PAUSE_S = 0.25
+STEP = 10.0
+Json = Callable[[JobView], object]
+
+
+def watch(ledger: Ledger, job_id: str, as_json: Json | None = None) -> None:
+    """Show a job until it has ended. Raises JobFailed unless it succeeded, NotFound."""
+    show = _jsonl(as_json) if as_json else _drawn if sys.stdout.isatty() else _plain()
+    try:
+        job = ledger.get(job_id)
+        show(job)
+        while not job.ended:
+            time.sleep(PAUSE_S)
+            job = ledger.get(job_id)
+            show(job)
+    except KeyboardInterrupt:
+        say(f"\nno longer watched; job {job_id} goes on: tenure jobs watch {job_id}")
+        raise
+    if sys.stdout.isatty() and not as_json:
+        click.echo()
+    if job.status is not State.SUCCEEDED:
+        error = f": {job.error.error}" if job.error else ""
+        raise JobFailed(
+            f"job {job.id} of {job.task} is {job.status} ({job.dead_reason or job.reason or 'by hand'}){error}",
+            hint=f"tenure jobs show {job.id}",
+        )
+
+
+def _drawn(job: JobView) -> None:
+    text = cut(clean_line(describe(job)), shutil.get_terminal_size().columns - 1)
+    click.echo(f"\r\x1b[2K{text}", nl=False)
+
+
+def _plain() -> Callable[[JobView], None]:
+    """A line when the state, attempt or message changes, and at each tenth of the work."""
+    last: tuple[object, float] | None = None
+
+    def show(job: JobView) -> None:
+        nonlocal last
+        state = job.status if job.ended else None, len(job.attempts)
+        share = percent(job) or 0.0
+        if last is None or state != last[0] or share >= last[1] + STEP:
+            last = state, share
+            click.echo(clean_line(describe(job)))
+
+    return show
+
+
+def _jsonl(view: Json) -> Callable[[JobView], None]:
+    """One object a line, each time something has changed."""
+    last = -1
+
+    def show(job: JobView) -> None:
+        nonlocal last
+        if job.revision != last:
+            last = job.revision
+            click.echo(json.dumps(view(job)))
+
+    return show
