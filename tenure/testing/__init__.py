@@ -48,6 +48,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "store: uses Tenure's server (set by itself); -m store runs these alone")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if "tenure_server" in getattr(item, "fixturenames", ()):
+        item.add_marker("store")
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     return f"tenure: server {config.getoption('--tenure-server')}"
 
