@@ -17,7 +17,7 @@
 -- ARGV pool       text  where
 -- REST field value      of the job's row
 -- GIVES           {job id, news: {pool, due, version}, earliest fire or "", version}
--- FAILS           NOT_FOUND STALE_PLAN
+-- FAILS           NOT_FOUND STALE_PLAN BAD_INPUT
 
 local key = K.schedule(job_key)
 local at_revision, next_fire, last_fire =

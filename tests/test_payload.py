@@ -1,0 +1,98 @@
+"""Values as the store holds them: exact, or refused with the reason."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenure.lease.payload import DEPTH, LIMIT, digest, pack, pack_args, unpack, unpack_args
+from tenure.scripts.errors import BadPayload
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"]))
+    | st.binary(),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(VALUES)
+def test_a_value_comes_back_as_it_was(value: Any) -> None:
+    assert repr(unpack(pack(value, what="it"))) == repr(value)
+
+
+def test_a_tuple_comes_back_as_a_list() -> None:
+    assert unpack(pack((1, (2, 3)), what="it")) == [1, [2, 3]]
+
+
+def test_keys_of_a_dict_may_be_numbers() -> None:
+    assert unpack(pack({1: "one", 2.5: "more"}, what="it")) == {1: "one", 2.5: "more"}
+
+
+def test_no_arguments_are_no_bytes() -> None:
+    assert pack_args([], {}) == b""
+    assert unpack_args(b"") == ([], {})
+    assert unpack_args(pack_args([1], {"a": 2})) == ([1], {"a": 2})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        object(),
+        {1, 2},
+        datetime(2026, 1, 1),
+        Decimal("1.5"),
+        1 << 64,
+        -(1 << 63) - 1,
+        "\ud800",
+        print,
+        {(1, 2): 3}.keys(),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_cannot_come_back_exact_is_refused_before_it_is_stored(value: Any) -> None:
+    with pytest.raises(BadPayload, match="the arguments cannot be stored") as refused:
+        pack([value], what="the arguments")
+
+    assert "turn others into these" in refused.value.hint
+
+
+def test_the_limit_is_exact_and_names_the_largest_part() -> None:
+    fits = b"x" * (LIMIT - 5)
+    assert len(pack(fits, what="it")) == LIMIT
+
+    with pytest.raises(BadPayload, match=r"'report'.*has"):
+        pack({"small": 1, "report": b"x" * LIMIT}, what="the arguments")
+
+
+def test_depth_is_bounded() -> None:
+    value: Any = 1
+    for _ in range(DEPTH - 1):
+        value = [value]
+    pack(value, what="it")
+
+    with pytest.raises(BadPayload, match=f"deeper than {DEPTH}"):
+        pack([[value]], what="it")
+
+
+def test_a_value_that_contains_itself_is_refused() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+
+    with pytest.raises(BadPayload, match="nested"):
+        pack(loop, what="it")
+
+
+def test_digests_tell_parts_apart() -> None:
+    assert digest("ab", "c") != digest("a", "bc") != digest("abc")
+    assert digest("a", b"b") == digest("a", "b")
+    assert len(digest("a")) == 22
