@@ -115,9 +115,9 @@ class Leases:
         until = time.monotonic() + wait_ms / 1000
         while True:
             asked_at = time.monotonic()
-            fence, left = self._run("lease_take", texts, name=name, owner=owner, ttl=ttl_ms)
+            fence, left, due = self._run("lease_take", texts, name=name, owner=owner, ttl=ttl_ms)
             if fence:
-                self.index.put([News(self.keys.tenant, REAP, int(left), int(fence))])
+                self.index.put([News(self.keys.tenant, REAP, int(due), int(fence))])
                 return NamedLease(name, owner, int(fence), ttl_ms, asked_at)
             patience = min(until - time.monotonic(), int(left) / 1000)
             if patience <= 0 and time.monotonic() >= until:

@@ -4,13 +4,13 @@
 -- ARGV name   text  the lease
 -- ARGV owner  text  a random token of this holder
 -- ARGV ttl    ms    how long it lasts
--- GIVES       {fence, expiry} if taken; {"", ms until its holder's time is over} if not
+-- GIVES       {fence, expiry, next expiry of any lease} if taken; {"", ms until its holder's time is over, ""} if not
 
 local key = K.lease(name)
 local held_by, fence, expiry = unpack(redis.call('HMGET', key, 'owner', 'fence', 'until'))
-if held_by == owner and tonumber(expiry) > now then return {fence, expiry} end
-if held_by and tonumber(expiry) > now then return {'', text(expiry - now)} end
+if held_by == owner and tonumber(expiry) > now then return {fence, expiry, text(next_expiry(0, 0))} end
+if held_by and tonumber(expiry) > now then return {'', text(expiry - now), ''} end
 fence, expiry = tick(), text(now + ttl)
 redis.call('HSET', key, 'owner', owner, 'fence', fence, 'until', expiry, 'since', text(now))
 add(K.leases(), expiry, name)
-return {fence, expiry}
+return {fence, expiry, text(math.min(ttl + now, next_expiry(0, 0) or math.huge))}

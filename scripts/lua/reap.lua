@@ -27,10 +27,11 @@ for _, id in ipairs(expired) do
   end
 end
 
-for _, name in ipairs(redis.call('ZRANGEBYSCORE', K.leases(), '-inf', text(now), 'LIMIT', 0, limit)) do
+local over = redis.call('ZRANGEBYSCORE', K.leases(), '-inf', text(now), 'LIMIT', 0, limit)
+for _, name in ipairs(over) do
   redis.call('DEL', K.lease(name))
   drop(K.leases(), name)
 end
 
-local first = redis.call('ZRANGE', K.running(), #expired, #expired, 'WITHSCORES')
-return {first[2] and text(math.max(now, first[2])) or '', text(read_clock()), ids, news}
+local first = next_expiry(#expired, #over)
+return {first and text(math.max(now, first)) or '', text(read_clock()), ids, news}

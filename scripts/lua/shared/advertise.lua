@@ -11,6 +11,14 @@ local function advertise(pool, due)
   return tick()
 end
 
+-- The next end of a lease, of a job or a named one, past the first `jobs` and `names` of them; nil when none is held. It is
+-- what the index is told of: one of the two alone would hide an earlier one of the other.
+local function next_expiry(jobs, names)
+  local job = redis.call('ZRANGE', K.running(), jobs, jobs, 'WITHSCORES')[2]
+  local name = redis.call('ZRANGE', K.leases(), names, names, 'WITHSCORES')[2]
+  return job and name and math.min(job, name) or tonumber(job or name)
+end
+
 -- What a claim found to be left: nil when the pool is empty.
 local function readvertise(pool, due)
   local field = 'due:' .. pool
