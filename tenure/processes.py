@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PARENT = "TENURE_PARENT"  # the process a command ends with, if it is part of a crew
+PARENT = "TENURE_PARENT"  # the process a command ends with, if it is one of several
 STOP_S = 10.0
 LONGEST_PAUSE_S = 10.0
 STEADY_S = 10.0
@@ -26,7 +26,7 @@ class _Member:
     deaths: int = 0
 
 
-class Crew:
+class Processes:
     """Starts `tenure ...` commands, starts again what dies by itself (with a growing pause), and stops all of
     them warm.
 
@@ -41,7 +41,7 @@ class Crew:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._stopped = threading.Event()
-        self._keeper = threading.Thread(target=self._keep, name="tenure-crew", daemon=True)
+        self._keeper = threading.Thread(target=self._keep, name="tenure-processes", daemon=True)
 
     def start(self, name: str, *command: str) -> None:
         argv = [sys.executable, "-m", "tenure", *command]
@@ -75,7 +75,7 @@ class Crew:
     def _spawn(self, name: str, argv: Sequence[str]) -> subprocess.Popen[bytes]:
         out = (self._logs / f"{name}.log").open("ab") if self._logs else None
         try:
-            # A session of its own keeps the terminal's Ctrl-C away: the crew stops its members in its own order.
+            # A session of its own keeps the terminal's Ctrl-C away: we stop them in its own order.
             return subprocess.Popen(argv, env=self._env, stdout=out, stderr=out, start_new_session=True)
         finally:
             if out:

@@ -16,7 +16,7 @@ import time
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from ..crew import Crew
+from ..processes import Processes
 from ..scripts.errors import BadInput, MissingExtra, TenureError
 from .client import Client
 from .line import ProgressLine
@@ -40,10 +40,10 @@ def run(source: Path | None = None, stay: bool = False) -> int:
 
 def _run(source: Path, folder: Path, stay: bool) -> int:
     client = Client()
-    crew = Crew(_environment(folder), say=lambda text: print(f"    {text}"), logs=folder)
+    processes = Processes(_environment(folder), say=lambda text: print(f"    {text}"), logs=folder)
     try:
-        _start(crew, client)
-        good = _show(crew, client, source, folder / "import.sqlite")
+        _start(processes, client)
+        good = _show(processes, client, source, folder / "import.sqlite")
         if stay:
             _wait_for_ctrl_c(client)
         return 0 if good else 1
@@ -51,23 +51,23 @@ def _run(source: Path, folder: Path, stay: bool) -> int:
         _print_logs(folder)
         raise
     finally:
-        crew.stop()
+        processes.stop()
         print("    everything is stopped, nothing is left running")
 
 
-def _start(crew: Crew, client: Client) -> None:
+def _start(processes: Processes, client: Client) -> None:
     print("1. Start: an embedded server, a scheduler, two workers, the API")
     print(
         f"    leases last {LEASE_MS // 1000} s here (60 s by default), so that you need not wait long for what comes"
     )
-    crew.start("api", "api", _APP, "--port", str(client.port))
-    crew.start("scheduler", "scheduler", _APP)
-    crew.start("worker-1", "worker", _APP, "--slots", "2")
-    crew.start("worker-2", "worker", _APP, "--slots", "2")
+    processes.start("api", "api", _APP, "--port", str(client.port))
+    processes.start("scheduler", "scheduler", _APP)
+    processes.start("worker-1", "worker", _APP, "--slots", "2")
+    processes.start("worker-2", "worker", _APP, "--slots", "2")
     client.wait_ready(PATIENCE_S)
 
 
-def _show(crew: Crew, client: Client, source: Path, target: Path) -> bool:
+def _show(processes: Processes, client: Client, source: Path, target: Path) -> bool:
     total = count_rows(str(source))
     print(
         f"2. A button starts the import of {total} rows from {source.name}: POST {client.base}/background-tasks"
@@ -88,19 +88,19 @@ def _show(crew: Crew, client: Client, source: Path, target: Path) -> bool:
     print(f"    watch it yourself: curl -N {client.base}/background-tasks/{started['id']}/events")
 
     print("3. It is watched by its events, and the worker that runs it is killed with -9 on the way")
-    task = _watch(crew, client, str(started["id"]))
+    task = _watch(processes, client, str(started["id"]))
     _wait_for_fires(client)
     return summarize(client, task, source, target)
 
 
-def _watch(crew: Crew, client: Client, task_id: str) -> dict[str, object]:
+def _watch(processes: Processes, client: Client, task_id: str) -> dict[str, object]:
     """Draw the progress until the task has ended; kill its worker once, when a third is done."""
     line = ProgressLine(sys.stdout)
     killed = False
     for task in client.events(f"/background-tasks/{task_id}/events", PATIENCE_S):
         line.draw(task)
         if not killed and _share(task) >= KILL_AT and task["status"] == "running":
-            killed = _kill_its_worker(crew, client, task_id, line)
+            killed = _kill_its_worker(processes, client, task_id, line)
         last = task
     line.end()
     return last
@@ -111,10 +111,10 @@ def _share(task: dict[str, object]) -> float:
     return percent / 100 if isinstance(percent, (int, float)) else 0.0
 
 
-def _kill_its_worker(crew: Crew, client: Client, task_id: str, line: ProgressLine) -> bool:
+def _kill_its_worker(processes: Processes, client: Client, task_id: str, line: ProgressLine) -> bool:
     job = client.get(f"/jobs/{task_id}")
     worker = str(job["worker"])
-    for name, pid in crew.pids().items():
+    for name, pid in processes.pids().items():
         if f".{pid}." in worker:
             os.kill(pid, signal.SIGKILL)
             line.say(f"{name} (pid {pid}), which held fence {job['fence']}, was killed with -9")

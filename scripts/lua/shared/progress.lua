@@ -41,6 +41,12 @@ local function commit_progress(job, done, total)
   redis.call('HDEL', key, 'doing')
 end
 
+-- A task that succeeded has done all of its total, if it ever named one.
+local function finish_progress(job)
+  local total = redis.call('HGET', K.progress(job.id), 'total')
+  if total then commit_progress(job, total, '') end
+end
+
 local function write_line(job, line)
   redis.call('RPUSH', K.lines(job.id), text(now) .. ' ' .. line)
   redis.call('LTRIM', K.lines(job.id), -LINES, -1)
