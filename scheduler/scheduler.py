@@ -27,7 +27,7 @@ class Scheduler:
 
     def __init__(self, ledgers: Ledgers, name: str) -> None:
         self.ledgers = ledgers
-        self.name = name
+        self.name = "_".join(name.split()) or "-"  # it becomes one word of a fire record
 
     def round(self) -> float:
         """Fire what is due and answer when to come back, in seconds."""

@@ -1,0 +1,407 @@
+"""Schedules: put by JobKey, fired once for each planned instant however many schedulers race, die and come back."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+
+import pytest
+
+from tenure.lease.ids import fire_id
+from tenure.lease.ledger import Ledger
+from tenure.lease.ledgers import Ledgers
+from tenure.lease.payload import unpack_args
+from tenure.lease.tasks import Task
+from tenure.scheduler.definition import Trigger, month
+from tenure.scheduler.plan import Plan, plan
+from tenure.scheduler.scheduler import Scheduler
+from tenure.scheduler.schedules import Fire, Schedules
+from tenure.scripts.errors import BadInput, NotFound, StalePlan, StoreUnreachable
+from tenure.testing import START, Died, Faults
+
+from .given import Store
+
+MINUTE = 60_000
+FIRST = START + 40_000  # the clock starts at 20 seconds past a minute
+EVERY_MINUTE = [Trigger("default", "0 * * * * ?")]
+
+
+def report(day: str = "today") -> None:
+    """The task of these schedules."""
+
+
+TASK = Task("reports.daily", report)
+
+
+def at(ledgers: Ledgers, now: int) -> Ledgers:
+    return Ledgers(ledgers.scripts.at(now), ledgers.namespace)
+
+
+def round_at(ledgers: Ledgers, now: int, name: str = "one") -> float:
+    """One round of a scheduler that has just started."""
+    return Scheduler(at(ledgers, now), name).round()
+
+
+def fires(schedules: Schedules, job_key: str = "reports.daily", instant: int = START) -> list[Fire]:
+    """The fire records of the month, oldest first."""
+    found, more = schedules.fires(job_key, month=month(instant), limit=10_000)
+    assert more is None
+    return found[::-1]
+
+
+def jobs(ledger: Ledger) -> list[str]:
+    return [job.id for job in ledger.list(limit=100).items]
+
+
+@pytest.fixture
+def schedules(ledger: Ledger) -> Schedules:
+    return Schedules(ledger)
+
+
+# -- put --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_stored_schedule_says_when_it_fires_next(schedules: Schedules) -> None:
+    answer = schedules.put("reports.daily", TASK, EVERY_MINUTE, args=["monday"])
+
+    found = schedules.get("reports.daily")
+    assert (answer.revision, answer.changed) == (1, True)
+    assert found.next_fires == {"default": FIRST}
+    assert unpack_args(found.definition.args) == (["monday"], {})
+    assert schedules.next("reports.daily", 3) == [("default", FIRST + n * MINUTE) for n in range(3)]
+
+
+def test_the_same_definition_again_changes_nothing(schedules: Schedules, store: Store) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+
+    with store.unchanged():
+        answer = schedules.put("reports.daily", TASK, EVERY_MINUTE)
+
+    assert (answer.revision, answer.changed) == (1, False)
+
+
+def test_sixteen_processes_that_register_one_schedule_make_one(schedules: Schedules) -> None:
+    def register(cron: str) -> None:
+        threads = [
+            threading.Thread(target=schedules.put, args=("reports.daily", TASK, [Trigger("default", cron)]))
+            for _ in range(16)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    for _ in range(3):
+        register("0 * * * * ?")
+    assert schedules.get("reports.daily").revision == 1
+
+    register("0 30 * * * ?")
+    assert schedules.get("reports.daily").revision == 2
+    assert len(schedules.next("reports.daily", 1)) == 1
+
+
+def test_another_definition_is_a_new_revision_from_now_on(schedules: Schedules, ledgers: Ledgers) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+
+    later = Schedules(at(ledgers, FIRST + 10 * MINUTE).of("acme"))
+    later.put("reports.daily", TASK, [Trigger("default", "30 * * * * ?")])
+
+    assert later.get("reports.daily").next_fires == {"default": FIRST + 10 * MINUTE + 30_000}
+    assert [(fire.fire_time, fire.outcome, fire.reason) for fire in fires(later)] == [
+        (FIRST, "skipped", "superseded")
+    ]
+    round_at(ledgers, FIRST + 10 * MINUTE)
+    assert jobs(later.ledger) == []
+
+
+def test_a_trigger_left_out_of_the_new_definition_fires_no_more(
+    schedules: Schedules, ledgers: Ledgers
+) -> None:
+    schedules.put("reports.daily", TASK, [Trigger("a", "0 * * * * ?"), Trigger("b", "30 * * * * ?")])
+
+    schedules.put("reports.daily", TASK, [Trigger("b", "30 * * * * ?")])
+    round_at(ledgers, FIRST + MINUTE)
+
+    assert schedules.get("reports.daily").next_fires.keys() == {"b"}
+    assert [job.fire for job in schedules.ledger.list().items] == ["b:reports.daily"]
+
+
+def test_a_put_made_from_an_old_revision_is_refused(schedules: Schedules, store: Store) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+    schedules.put("reports.daily", TASK, [Trigger("default", "0 0 * * * ?")], expected_revision=1)
+
+    with store.unchanged(), pytest.raises(StalePlan, match="at revision 2, not 1"):
+        schedules.put("reports.daily", TASK, EVERY_MINUTE, expected_revision=1)
+
+
+@pytest.mark.parametrize(
+    ("triggers", "rule"),
+    [
+        ([], "at least one"),
+        ([Trigger("a", "0 * * * * ?"), Trigger("a", "0 0 * * * ?")], "names of their own"),
+        ([Trigger("A b", "0 * * * * ?")], "trigger name"),
+        ([Trigger("a", "0 0 20 19 8 ? 2019")], "never fires again"),
+        ([Trigger("a", "0 0 0 30 2 ?")], "never fires"),
+        ([Trigger("a", "61 * * * * ?")], "61"),
+        ([Trigger("a", "0 * * * * ?", tz="Mars/Olympus")], "Mars/Olympus"),
+    ],
+)
+def test_a_schedule_that_cannot_fire_is_not_stored(
+    schedules: Schedules, store: Store, triggers: list[Trigger], rule: str
+) -> None:
+    with store.unchanged(), pytest.raises(BadInput, match=rule):
+        schedules.put("reports.daily", TASK, triggers)
+
+
+def test_schedules_are_listed_in_the_order_of_their_names(schedules: Schedules) -> None:
+    for name in ("b.two", "a.one", "one", "b.one"):
+        schedules.put(name, TASK, EVERY_MINUTE)
+
+    names = [str(view.job_key) for view in schedules.list(limit=3)]
+
+    assert names == ["a.one", "b.one", "b.two"]
+    assert [str(view.job_key) for view in schedules.list(after=names[-1])] == ["one"]
+    with pytest.raises(NotFound, match=r"c\.one"):
+        schedules.get("c.one")
+
+
+# -- fire -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_fire_is_a_record_and_a_job_of_a_computed_id(schedules: Schedules, ledgers: Ledgers) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE, args=["monday"])
+
+    round_at(ledgers, FIRST, "one")
+
+    (fire,) = fires(schedules)
+    job = schedules.ledger.get(fire_id("acme", "reports.daily", "default", FIRST))
+    assert (fire.fire_time, fire.outcome, fire.job_id, fire.scheduler) == (FIRST, "fired", job.id, "one")
+    assert (job.task, job.status, job.source, job.fire_time) == ("reports.daily", "pending", "cron", FIRST)
+    assert unpack_args(job.args) == (["monday"], {})
+    view = schedules.get("reports.daily")
+    assert (view.next_fires, view.last_fires) == ({"default": FIRST + MINUTE}, {"default": FIRST})
+
+
+def test_nothing_fires_a_millisecond_before_its_time(schedules: Schedules, ledgers: Ledgers) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+
+    delay = round_at(ledgers, FIRST - 1)
+
+    assert fires(schedules) == []
+    assert delay == pytest.approx(0.001)
+
+
+def test_the_planned_instant_is_kept_however_late_it_runs(schedules: Schedules, ledgers: Ledgers) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+
+    round_at(ledgers, FIRST + 55_000)
+
+    (fire,) = fires(schedules)
+    assert (fire.fire_time, fire.at) == (FIRST, FIRST + 55_000)
+
+
+def test_instants_overtaken_while_no_scheduler_ran_are_coalesced_into_the_newest(
+    schedules: Schedules, ledgers: Ledgers
+) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+
+    round_at(ledgers, FIRST + 10 * MINUTE)
+
+    coalesced, fired = fires(schedules)
+    assert (coalesced.outcome, coalesced.reason, coalesced.count) == ("skipped", "coalesced", 10)
+    assert (coalesced.fire_time, coalesced.until) == (FIRST, FIRST + 9 * MINUTE)
+    assert (fired.outcome, fired.fire_time) == ("fired", FIRST + 10 * MINUTE)
+    assert len(jobs(schedules.ledger)) == 1
+
+
+def test_a_scheduler_restarted_twenty_times_a_minute_fires_once_a_minute(
+    schedules: Schedules, ledgers: Ledgers
+) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+
+    for minute in range(10):
+        for second in range(20):
+            round_at(ledgers, FIRST + minute * MINUTE + second * 1_000)
+
+    assert [fire.fire_time for fire in fires(schedules)] == [FIRST + n * MINUTE for n in range(10)]
+    assert len(jobs(schedules.ledger)) == 10
+
+
+def test_a_day_of_minutes_with_four_schedulers_is_one_job_a_minute(
+    schedules: Schedules, ledgers: Ledgers
+) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+    minutes = 24 * 60
+
+    for minute in range(minutes):
+        for name in "abcd":
+            round_at(ledgers, FIRST + minute * MINUTE, name)
+
+    assert [fire.fire_time for fire in fires(schedules)] == [FIRST + n * MINUTE for n in range(minutes)]
+    assert schedules.ledger.counts() == {("reports.daily", "pending"): minutes}
+
+
+def test_four_schedulers_in_threads_fire_each_instant_once(schedules: Schedules, ledgers: Ledgers) -> None:
+    for number in range(20):
+        schedules.put(f"group.job-{number}", TASK, EVERY_MINUTE)
+    errors: list[BaseException] = []
+
+    def run(name: str) -> None:
+        try:
+            for minute in range(5):
+                round_at(ledgers, FIRST + minute * MINUTE, name)
+        except BaseException as exc:
+            errors.append(exc)
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert errors == []
+    for number in range(20):
+        found = fires(schedules, f"group.job-{number}")
+        assert sum(fire.count for fire in found) == 5
+        assert found[-1].fire_time == FIRST + 4 * MINUTE
+
+
+def test_a_trigger_without_a_next_instant_fires_once_and_is_exhausted(
+    ledgers: Ledgers, faults: Faults
+) -> None:
+    planned = round(datetime(2019, 8, 19, 20, tzinfo=UTC).timestamp() * 1000)
+    before = Schedules(at(ledgers, planned - MINUTE).of("acme"))
+    before.put("once", TASK, [Trigger("default", "0 0 20 19 8 ? 2019")])
+
+    for late in range(5):
+        round_at(ledgers, planned + late * 1_000)
+
+    assert [fire.fire_time for fire in fires(before, "once", planned)] == [planned]
+    assert len(jobs(before.ledger)) == 1
+    assert before.get("once").exhausted
+
+
+def test_schedules_of_many_tenants_fire_in_one_round(ledgers: Ledgers) -> None:
+    tenants = [f"tenant-{number}" for number in range(40)]
+    for tenant in tenants:
+        Schedules(ledgers.of(tenant)).put("reports.daily", TASK, EVERY_MINUTE)
+
+    rounds = 0
+    while round_at(ledgers, FIRST) == 0.0:
+        rounds += 1
+
+    assert rounds <= 2
+    assert all(ledgers.of(tenant).counts() == {("reports.daily", "pending"): 1} for tenant in tenants)
+
+
+# -- races and faults -------------------------------------------------------------------------------------------------
+
+BOUNDARIES = ["index_take", "triggers_due", "fire", "index_put"]
+
+
+@pytest.mark.parametrize("script", BOUNDARIES)
+@pytest.mark.parametrize("when", ["die_before", "die_after"])
+def test_a_scheduler_that_dies_anywhere_loses_and_doubles_nothing(
+    schedules: Schedules, ledgers: Ledgers, faults: Faults, script: str, when: str
+) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+    getattr(faults, when)(script)
+    with pytest.raises(Died):
+        round_at(ledgers, FIRST, "the dying one")
+
+    for late in (500, 1_000, 1_500, 2_500):
+        round_at(ledgers, FIRST + late, "another")
+
+    assert [(fire.fire_time, fire.outcome) for fire in fires(schedules)] == [(FIRST, "fired")]
+    assert len(jobs(schedules.ledger)) == 1
+    assert schedules.get("reports.daily").next_fires == {"default": FIRST + MINUTE}
+
+
+def test_a_fire_whose_reply_was_lost_is_one_fire(
+    schedules: Schedules, ledgers: Ledgers, faults: Faults
+) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+    faults.lose_reply("fire")
+    with pytest.raises(StoreUnreachable):
+        round_at(ledgers, FIRST)
+
+    round_at(ledgers, FIRST + 2_000)
+
+    assert len(fires(schedules)) == len(jobs(schedules.ledger)) == 1
+
+
+def test_a_schedule_changed_between_plan_and_fire_does_not_fire_its_old_plan(
+    schedules: Schedules, ledgers: Ledgers, faults: Faults
+) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+
+    def change() -> None:
+        if faults.calls[-1] == "triggers_due":
+            later = Schedules(at(ledgers, FIRST + 1).of("acme"))
+            later.put("reports.daily", TASK, [Trigger("default", "30 * * * * ?")])
+
+    faults.after_each = change
+    round_at(ledgers, FIRST)
+    faults.after_each = None
+
+    assert [(fire.outcome, fire.reason) for fire in fires(schedules)] == [("skipped", "superseded")]
+    assert jobs(schedules.ledger) == []
+
+
+@pytest.mark.parametrize("finishes", [1, 2, 3], ids="{} more".format)
+def test_schedulers_that_planned_the_same_instant_fire_it_once(
+    schedules: Schedules, ledgers: Ledgers, faults: Faults, finishes: int
+) -> None:
+    """All read the due trigger, then all try to fire: one moves it, the others are told that their plan is stale."""
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+    running: list[str] = []
+
+    def nest() -> None:
+        if faults.calls[-1] == "triggers_due" and len(running) < finishes:
+            running.append("another")
+            ledger = at(ledgers, FIRST).of("acme")
+            Scheduler(at(ledgers, FIRST), f"number {len(running)}")._fire_tenant(ledger)
+
+    faults.after_each = nest
+    round_at(ledgers, FIRST)
+    faults.after_each = None
+
+    assert len(running) == finishes
+    (fire,) = fires(schedules)
+    assert fire.scheduler == f"number_{finishes}"
+    assert len(jobs(schedules.ledger)) == 1
+
+
+def test_one_schedule_that_cannot_be_planned_does_not_hold_up_the_others(
+    schedules: Schedules, ledgers: Ledgers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A zone that this host does not know."""
+    schedules.put("broken", TASK, [Trigger("default", "0 * * * * ?", tz="Europe/Berlin")])
+    schedules.put("sound", TASK, EVERY_MINUTE)
+    known = Trigger.expression
+
+    def unknown(trigger: Trigger) -> object:
+        if trigger.tz == "Europe/Berlin":
+            raise BadInput("time zone Europe/Berlin is not known here")
+        return known(trigger)
+
+    monkeypatch.setattr(Trigger, "expression", unknown)
+    round_at(ledgers, FIRST)
+
+    assert [job.fire for job in schedules.ledger.list().items] == ["default:sound"]
+
+
+# -- the plan alone ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [
+        (0, Plan(FIRST, FIRST + MINUTE, 0, None)),
+        (MINUTE - 1, Plan(FIRST, FIRST + MINUTE, 0, None)),
+        (MINUTE, Plan(FIRST + MINUTE, FIRST + 2 * MINUTE, 1, FIRST)),
+        (5 * MINUTE, Plan(FIRST + 5 * MINUTE, FIRST + 6 * MINUTE, 5, FIRST + 4 * MINUTE)),
+    ],
+)
+def test_the_newest_due_instant_fires_and_takes_the_older_ones_with_it(late: int, expected: Plan) -> None:
+    assert plan(EVERY_MINUTE[0], FIRST, FIRST + late) == expected
