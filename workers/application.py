@@ -91,8 +91,8 @@ def _is_there(name: str) -> bool:
     try:
         return find_spec(name) is not None
     except ModuleNotFoundError as exc:
-        if exc.name and name.startswith(exc.name.rpartition(".")[0] or exc.name):
-            return False  # the parent is a plain module and has no parts
+        if exc.name == name:
+            return False  # its parent is a plain module and has no parts
         raise
 
 

@@ -14,6 +14,7 @@ from redis import Redis
 from rq import worker_registration
 from rq.command import parse_payload
 from rq.defaults import DEFAULT_LOGGING_DATE_FORMAT, DEFAULT_LOGGING_FORMAT
+from rq.logutils import setup_loghandlers
 from rq.worker import BaseWorker, DequeueStrategy
 
 from ..lease.jobs import Lease
@@ -84,6 +85,7 @@ class LedgerWorker(BaseWorker):
         runner = self._runner = Runner(self._app, self._zygote, pools, self.name, self._options)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self.request_stop)
+        setup_loghandlers(logging_level or "INFO", date_format, log_format, name="tenure")
         self.bootstrap(logging_level, date_format, log_format)
         presence = Loop(Presence(cast(Any, self), runner), "tenure-presence")
         presence.start()

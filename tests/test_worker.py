@@ -1,0 +1,528 @@
+"""A real worker on a real server: what a task does, and what the ledger says of it afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenure.app import Tenure
+from tenure.lease.jobs import JobView
+from tenure.lease.ledger import Ledger, NewJob
+from tenure.lease.payload import pack_args, unpack
+from tenure.testing import Server
+
+from .worker_process import WorkerProcess, alive, start, start_worker, wait_until
+
+Start = Callable[..., WorkerProcess]
+
+
+class Shop:
+    """Makes jobs of the shop's tasks and looks at them."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+
+    def make(self, task: str, *args: Any, pool: str = "advance", **fields: Any) -> str:
+        if task in ("chunks", "checkpoints", "reports"):
+            fields["background"] = "1"
+        return self.ledger.enqueue(NewJob(task, pack_args(args, {}), pool=pool, fields=fields)).id
+
+    def view(self, job_id: str) -> JobView:
+        return self.ledger.get(job_id, lines=10_000)
+
+    def ended(self, job_id: str, deadline: float = 15.0) -> JobView:
+        """The job, once it has ended."""
+        return wait_until(
+            lambda: view if (view := self.view(job_id)).ended else None, f"the end of job {job_id}", deadline
+        )
+
+    def running(self, job_id: str) -> JobView:
+        return wait_until(
+            lambda: view if (view := self.view(job_id)).status == "running" else None,
+            f"the start of job {job_id}",
+        )
+
+
+@pytest.fixture
+def env(tenure_server: Server, tenure_namespace: str) -> dict[str, str]:
+    if tenure_server.url is None or tenure_server.kind == "cluster":
+        pytest.skip("RQ's worker class needs a plain server")
+    return {"TENURE_REDIS_URL": tenure_server.url, "TENURE_NAMESPACE": tenure_namespace}
+
+
+@pytest.fixture
+def worker(env: dict[str, str], tmp_path: Path) -> Iterator[Start]:
+    """Starts workers; they and all they started are gone after the test."""
+    started: list[WorkerProcess] = []
+
+    def begin(*pools: str, lease_ms: int | None = None, **options: Any) -> WorkerProcess:
+        times = (
+            {}
+            if lease_ms is None
+            else {"TENURE_LEASE_MS": str(lease_ms), "TENURE_RENEW_MS": str(lease_ms // 4)}
+        )
+        options.setdefault("slots", 2)
+        options.setdefault("grace_ms", 300)
+        started.append(start_worker(tmp_path, {**env, **times}, *pools, **options))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        family = one.family() if alive(one.pid) else []
+        one.kill()
+        wait_until(lambda family=family: not any(map(alive, family)), "the end of the worker's processes")
+
+
+@pytest.fixture
+def shop(app: Tenure) -> Shop:
+    return Shop(app.ledger())
+
+
+@pytest.fixture
+def note(tmp_path: Path) -> Path:
+    """A file that tasks write to."""
+    return tmp_path / "note"
+
+
+def lines(path: Path) -> list[list[str]]:
+    return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def first_line(path: Path) -> list[str]:
+    return wait_until(lambda: lines(path), f"a line in {path.name}")[0]
+
+
+# What a task returns or raises.
+
+
+def test_what_a_task_returns_is_its_result(worker: Start, shop: Shop) -> None:
+    value = {"a": [1, 2.5, None, True], "b": b"bytes", "c": "x" * 5_000}
+    job, big, none = shop.make("echo", value), shop.make("echo", "y" * 200_000), shop.make("noop")
+
+    worker()
+
+    assert unpack(shop.ended(job).result) == value
+    assert unpack(shop.ended(big).result) == "y" * 200_000
+    view = shop.ended(none)
+    assert (view.status, view.result) == ("succeeded", b"")
+    assert [(attempt.number, attempt.status) for attempt in view.attempts] == [(1, "succeeded")]
+
+
+def test_coroutines_run_one_after_the_other_and_leave_nothing_behind(worker: Start, shop: Shop) -> None:
+    jobs = [shop.make("async", 0.01) for _ in range(4)]
+
+    worker(slots=1)
+
+    assert [unpack(shop.ended(job).result) for job in jobs] == [1, 1, 1, 1]
+
+
+def test_each_way_to_end_is_told_to_the_ledger(worker: Start, shop: Shop) -> None:
+    skips, refused, large, odd = (shop.make(task) for task in ("skips", "refused", "large", "odd"))
+    raises = shop.make("raises", "no such row")
+
+    worker()
+
+    assert shop.ended(skips).attempts[0].status == "skipped"
+    view = shop.ended(large)
+    assert (view.dead_reason, view.attempts[-1].cause) == ("permanent_error", "too_large")
+    view = shop.ended(odd)
+    assert (view.dead_reason, view.attempts[-1].cause) == ("permanent_error", "raised")
+    view = shop.ended(raises)
+    assert view.dead_reason == "attempts_exhausted"
+    assert [attempt.error for attempt in view.attempts] == ["ValueError: no such row"] * 3
+    assert "raise ValueError(text)" in str(view.attempts[0].stack)
+    assert "attempt.py" not in str(view.attempts[0].stack), "our own frames are of no use to the reader"
+    view = wait_until(lambda: v if (v := shop.view(refused)).attempts and v.status == "pending" else None)
+    assert (view.attempts[0].cause, view.failures) == ("refused", 1)
+    assert view.run_at - view.read_at > 3_500_000
+
+
+def test_an_error_text_is_cut_and_its_stack_kept_apart(worker: Start, shop: Shop) -> None:
+    job = shop.make("raises", "x" * 10_000, max_attempts=1)
+
+    worker()
+
+    attempt = shop.ended(job).attempts[0]
+    assert len(str(attempt.error)) == 4_000
+    assert len(str(attempt.stack)) > 4_000
+
+
+def test_a_task_nobody_registered_is_put_off_and_charged_nothing(worker: Start, shop: Shop) -> None:
+    unknown, known = shop.make("no.such.task"), shop.make("noop")
+
+    process = worker()
+
+    shop.ended(known)
+    view = wait_until(lambda: v if (v := shop.view(unknown)).run_at > v.read_at + 20_000 else None, "put off")
+    assert (view.status, view.attempts, view.failures) == ("pending", (), 0)
+    assert "'no.such.task' is not registered here" in process.said()
+
+
+# Chunks, checkpoints, progress.
+
+
+def test_chunks_share_an_attempt_and_their_fences_rise(worker: Start, shop: Shop, note: Path) -> None:
+    job = shop.make("chunks", str(note), 4)
+
+    worker()
+
+    view = shop.ended(job)
+    assert unpack(view.result) == 4
+    assert [line[0] for line in lines(note)] == ["0", "1", "2", "3"]
+    assert {line[2] for line in lines(note)} == {"1"}
+    fences = [int(line[1]) for line in lines(note)]
+    assert fences == sorted(set(fences))
+    assert [(attempt.number, attempt.chunks) for attempt in view.attempts] == [(1, 3)]
+    assert view.progress is not None
+    assert (view.progress.done, view.progress.total) in ((3, 4), (4, 4))
+
+
+def test_a_killed_slot_goes_on_from_the_last_checkpoint(worker: Start, shop: Shop, note: Path) -> None:
+    job = shop.make("checkpoints", str(note))
+
+    worker()
+
+    view = shop.ended(job)
+    assert unpack(view.result) == 4
+    assert lines(note) == [["from", "0"], ["from", "2"]]
+    assert [(attempt.status, attempt.cause) for attempt in view.attempts] == [
+        ("failed", "killed"),
+        ("succeeded", None),
+    ]
+
+
+def test_the_last_report_is_written_and_no_line_is_lost(worker: Start, shop: Shop, note: Path) -> None:
+    job = shop.make("reports", str(note), 300)
+
+    worker()
+
+    first_line(note)
+    view = wait_until(
+        lambda: v if (v := shop.view(job)).progress and v.progress.doing == 300 else None, "the last report"
+    )
+    assert view.progress is not None
+    assert view.progress.message == "row 300"
+    assert [text for _, _, text in view.progress.lines] == [f"line {at + 1}" for at in range(300)]
+    assert view.revision < 20, "reports are gathered, at most four a second"
+    Path(f"{note}.go").touch()
+    shop.ended(job)
+
+
+# Time limits.
+
+
+@pytest.mark.parametrize("task", ["polite", "polite.async"])
+def test_a_task_is_told_that_its_time_is_up(task: str, worker: Start, shop: Shop) -> None:
+    job = shop.make(task, timeout=300, max_attempts=1)
+
+    worker(grace_ms=5_000)
+
+    view = shop.ended(job, deadline=6)
+    assert [(a.status, a.cause, a.error) for a in view.attempts] == [
+        ("failed", "timeout", "told after 300 ms that its time is up")
+    ]
+
+
+@pytest.mark.parametrize("task", ["swallows", "holds.gil"])
+def test_a_task_that_does_not_stop_is_killed(task: str, worker: Start, shop: Shop, note: Path) -> None:
+    job, after = shop.make(task, str(note), timeout=300, max_attempts=1), shop.make("echo", 1)
+
+    worker(slots=1)
+
+    view = shop.ended(job)
+    assert (view.dead_reason, view.attempts[0].cause) == ("attempts_exhausted", "timeout")
+    assert view.attempts[0].error is not None
+    assert view.attempts[0].error.startswith("killed: 300 ms after its time was up")
+    assert not alive(int(lines(note)[0][0]))
+    assert shop.ended(after).status == "succeeded"
+
+
+# Slots that die.
+
+
+def test_only_the_job_that_ran_is_charged_when_a_slot_dies(worker: Start, shop: Shop) -> None:
+    quick = [shop.make("noop") for _ in range(300)]
+    bad = shop.make("segfault", max_lost=1)
+    quick += [shop.make("noop") for _ in range(300)]
+
+    worker()
+
+    view = shop.ended(bad)
+    assert (view.dead_reason, view.attempts[0].cause) == ("lost_too_often", "killed")
+    assert "SIGSEGV" in str(view.attempts[0].error)
+    for job in quick:
+        view = shop.ended(job)
+        assert [attempt.status for attempt in view.attempts] == ["succeeded"]
+
+
+def test_poison_is_given_up_after_three_slots(worker: Start, shop: Shop) -> None:
+    job = shop.make("exit", 7)
+
+    worker()
+
+    view = shop.ended(job)
+    assert (view.status, view.dead_reason, view.failures) == ("dead", "lost_too_often", 0)
+    assert [attempt.cause for attempt in view.attempts] == ["killed"] * 3
+    assert "exit code 7" in str(view.error and view.error.error)
+
+
+def test_a_grandchild_that_keeps_the_pipes_hides_no_death(worker: Start, shop: Shop, note: Path) -> None:
+    job = shop.make("grandchild", str(note), max_lost=1)
+
+    worker(slots=1)
+
+    assert shop.ended(job).attempts[0].cause == "killed"
+    pid = int(first_line(note)[0])
+    wait_until(lambda: not alive(pid), "the end of the grandchild")
+
+
+def test_a_job_whose_slot_died_runs_again(worker: Start, shop: Shop) -> None:
+    job = shop.make("exit.once")
+
+    worker()
+
+    view = shop.ended(job)
+    assert unpack(view.result) == "second try"
+    assert (view.losses, view.failures) == (1, 0)
+
+
+# Workers that die.
+
+
+def test_a_killed_worker_takes_its_slots_along_and_its_job_runs_elsewhere(
+    worker: Start, shop: Shop, note: Path, tmp_path: Path
+) -> None:
+    job = shop.make("nap", str(note), 600)
+    first = worker(lease_ms=1_000)
+    pid = int(first_line(note)[1])
+    family = first.family()
+
+    first.kill()
+
+    wait_until(lambda: not any(alive(one) for one in [pid, *family]), "the end of the slots", deadline=1)
+    shop.ledger.cancel(
+        shop.make("noop")
+    )  # nothing to do with it: the next worker must find the job by itself
+    worker(lease_ms=1_000)
+    view = wait_until(lambda: v if len((v := shop.view(job)).attempts) == 2 else None, "the second attempt")
+    assert view.attempts[0].cause == "lease_lost"
+    assert view.attempts[1].fence > view.attempts[0].fence
+    shop.ledger.cancel(job)
+
+
+def test_processes_that_a_task_started_die_with_the_worker(worker: Start, shop: Shop, note: Path) -> None:
+    job = shop.make("starts.process", str(note))
+    process = worker()
+    pids = [int(word) for word in first_line(note)]
+
+    process.kill()
+
+    wait_until(lambda: not any(map(alive, pids)), "the end of what the task started")
+    shop.ledger.cancel(job)
+
+
+def test_a_stopped_worker_that_wakes_after_its_lease_changes_nothing(
+    worker: Start, shop: Shop, note: Path
+) -> None:
+    job = shop.make("nap", str(note), 1)
+    slow = worker(lease_ms=1_000, slots=1)
+    pid = int(first_line(note)[1])
+    asleep = [slow.pid, *slow.family()]
+    send(asleep, signal.SIGSTOP)
+    worker(lease_ms=1_000, slots=1)
+
+    view = shop.ended(job)
+    send(asleep, signal.SIGCONT)
+
+    wait_until(lambda: "refused" in slow.said() or not alive(pid), "the late outcome to be dropped")
+    assert shop.view(job).revision == view.revision
+    assert [attempt.cause for attempt in view.attempts] == ["lease_lost", None]
+
+
+def send(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        if alive(pid):
+            os.kill(pid, number)
+
+
+# Cancel.
+
+
+def test_a_canceled_job_is_told_when_it_asks(worker: Start, shop: Shop, note: Path) -> None:
+    job = shop.make("checks", str(note))
+    worker(grace_ms=5_000)
+    first_line(note)
+
+    shop.ledger.cancel(job, "no longer wanted")
+
+    wait_until(lambda: ["Canceled"] in lines(note), "the task to hear of it", deadline=3)
+    assert shop.view(job).status == "canceled"
+
+
+def test_a_canceled_job_that_does_not_ask_is_interrupted(worker: Start, shop: Shop, note: Path) -> None:
+    job = shop.make("deaf", str(note))
+    process = worker(grace_ms=800, slots=1)
+    pid = int(first_line(note)[1])
+
+    shop.ledger.cancel(job)
+
+    wait_until(lambda: ["Stopped"] in lines(note), "the interruption", deadline=3)
+    after = shop.make("mark", str(note))
+    shop.ended(after)
+    assert int(lines(note)[-1][3]) == pid, "the slot lives on"
+    assert shop.view(job).status == "canceled"
+    assert process.stop() == 0
+
+
+def test_a_canceled_job_that_does_not_stop_is_killed(worker: Start, shop: Shop, note: Path) -> None:
+    job = shop.make("holds.gil", str(note), timeout=600_000)
+    worker(slots=1)
+    pid = int(first_line(note)[0])
+
+    shop.ledger.cancel(job)
+
+    wait_until(lambda: not alive(pid), "the end of the slot", deadline=3)
+    shop.ended(shop.make("noop"))
+    assert shop.view(job).status == "canceled"
+
+
+def test_a_canceled_row_that_was_claimed_ahead_never_starts(worker: Start, shop: Shop, note: Path) -> None:
+    for _ in range(200):
+        shop.make("noop")
+    worker(slots=1, ahead_ms=1_000)
+    shop.ended(shop.make("noop"))
+    hog = shop.make("nap", str(note), 0.4)
+    first_line(note)
+    behind = [shop.make("mark", str(note)) for _ in range(5)]
+
+    for job in behind:
+        shop.ledger.cancel(job)
+
+    shop.ended(hog)
+    shop.ended(shop.make("noop"))
+    assert len(lines(note)) == 1
+
+
+# Stopping.
+
+
+def test_sigterm_lets_running_jobs_end_and_gives_the_rest_back(worker: Start, shop: Shop, note: Path) -> None:
+    running = shop.make("nap", str(note), 0.5)
+    process = worker(slots=1)
+    first_line(note)
+    waiting = [shop.make("noop") for _ in range(20)]
+
+    assert process.stop() == 0
+
+    assert shop.view(running).status == "succeeded"
+    for job in waiting:
+        view = shop.view(job)
+        assert (view.status, view.attempts) == ("pending", ())
+
+
+def test_a_job_that_outlasts_the_stop_is_handed_back(worker: Start, shop: Shop, note: Path) -> None:
+    job = shop.make("nap", str(note), 600)
+    process = worker(slots=1, stop_grace_ms=100)
+    first_line(note)
+
+    assert process.stop() == 0
+
+    view = shop.view(job)
+    assert [(a.status, a.cause) for a in view.attempts] == [("canceled", "released")]
+    assert (view.status, view.failures, view.losses) == ("pending", 0, 0)
+
+
+def test_a_second_signal_hands_everything_back_at_once(worker: Start, shop: Shop, note: Path) -> None:
+    jobs = [shop.make("nap", str(note), 600) for _ in range(2)]
+    process = worker(slots=2)
+    wait_until(lambda: len(lines(note)) == 2, "both to run")
+    process.signal(signal.SIGINT)
+    wait_until(lambda: "stopping" in process.said(), "the first signal to be heard")
+
+    echo_over = time.monotonic() + 1.05  # sooner, the second is taken for the first one's echo
+    wait_until(lambda: time.monotonic() > echo_over)
+    process.signal(signal.SIGINT)
+
+    assert process.process.wait(5) == 0
+    for job in jobs:
+        view = shop.view(job)
+        assert (view.status, [a.cause for a in view.attempts]) == ("pending", ["released"])
+
+
+# Pools and RQ.
+
+
+def test_a_worker_claims_from_its_pools_only(worker: Start, shop: Shop) -> None:
+    mine, other = shop.make("other.pool", pool="outbound"), shop.make("noop")
+
+    worker("outbound")
+
+    assert shop.ended(mine).status == "succeeded"
+    assert shop.view(other).status == "pending"
+
+
+def test_every_tenant_has_its_turn(worker: Start, app: Tenure) -> None:
+    many = Shop(app.ledger("many"))
+    few = [Shop(app.ledger(f"few-{at}")) for at in range(5)]
+    for _ in range(500):
+        many.make("nap", "/dev/null", 0.005)
+    jobs = [(one, one.make("noop")) for one in few]
+
+    worker()
+
+    for one, job in jobs:
+        one.ended(job)
+    counts = many.ledger.counts()
+    assert counts.get(("nap", "pending"), 0) > 100, "the others did not wait for the one with much to do"
+    wait_until(lambda: not many.ledger.counts().get(("nap", "pending")), "the rest")
+
+
+def test_the_command_line_of_rq_runs_it_and_sees_it(
+    env: dict[str, str], shop: Shop, tmp_path: Path, note: Path
+) -> None:
+    url, kind = env["TENURE_REDIS_URL"], "tenure.workers.LedgerWorker"
+    rq = ["python", "-m", "rq.cli"]
+    process = start(
+        tmp_path, env, *rq, "worker", "-u", url, "-w", kind, "--name", "w-7", "advance", "outbound"
+    )
+    try:
+        assert shop.ended(shop.make("echo", 5)).status == "succeeded"
+        job = shop.make("nap", str(note), 600)
+        first_line(note)
+
+        def seen() -> str:
+            info = start(tmp_path, env, *rq, "info", "-u", url, "-w", kind)
+            assert info.process.wait(20) == 0, info.said()
+            return info.said() if "busy" in info.said() and "1 finished" in info.said() else ""
+
+        assert "w-7" in wait_until(seen, "the worker in `rq info`")
+
+        stop = (
+            "from redis import Redis; from rq.command import send_stop_job_command as stop; "
+            f"stop(Redis.from_url({url!r}), {job!r})"
+        )
+        wait_until(lambda: start(tmp_path, env, "python", "-c", stop).process.wait(20) == 0, "stop-job")
+        assert shop.ended(job).status == "canceled"
+        assert process.stop() == 0, process.said()
+        assert len(shop.ledger.get(shop.make("noop")).worker or "") <= 40
+    finally:
+        process.process.kill()
+        process.process.wait(10)
+
+
+def test_a_worker_that_cannot_find_its_application_says_so(env: dict[str, str], tmp_path: Path) -> None:
+    for name, sentence in (
+        ("nowhere:app", "there is no module 'nowhere'"),
+        ("worker_shop:nothing", "module 'worker_shop' has no 'nothing'"),
+        ("worker_shop:quick", "worker_shop:quick is a Retry, not an application"),
+        ("worker_shop", "is not of the form module:name"),
+    ):
+        process = start_worker(tmp_path, {**env, "TENURE_APP": name})
+        assert process.process.wait(20) != 0
+        assert sentence in process.said()

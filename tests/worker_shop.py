@@ -1,0 +1,197 @@
+"""The application that the workers of these tests run: each task is one way a task can behave."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tenure import Continue, Ctx, Done, Retry, RetryAfter, Skip, Tenure
+
+app = Tenure()
+quick = Retry(3, delay="10ms", cap="20ms")
+
+
+def write(path: str, *words: object) -> None:
+    with Path(path).open("a") as file:
+        file.write(" ".join(map(str, words)) + "\n")
+
+
+@app.task("noop")
+def noop() -> None: ...
+
+
+@app.task("echo")
+def echo(value: Any) -> Any:
+    return value
+
+
+@app.task("mark")
+def mark(ctx: Ctx, path: str) -> None:
+    write(path, ctx.job_id, ctx.fence, ctx.attempt, os.getpid())
+
+
+@app.task("nap", timeout="20s")
+def nap(ctx: Ctx, path: str, seconds: float) -> str:
+    write(path, ctx.fence, os.getpid())
+    time.sleep(seconds)
+    write(path, "woke")
+    return "rested"
+
+
+@app.task("other.pool", pool="outbound")
+def other_pool() -> str:
+    return "outbound"
+
+
+@app.task("async")
+async def coroutine(ctx: Ctx, seconds: float) -> int:
+    left_behind = asyncio.create_task(asyncio.sleep(60))
+    await asyncio.sleep(seconds)
+    assert not left_behind.done()
+    return ctx.attempt
+
+
+@app.task("raises", retry=quick)
+def raises(text: str) -> None:
+    raise ValueError(text)
+
+
+@app.task("skips")
+def skips() -> None:
+    raise Skip("nothing new")
+
+
+@app.task("refused")
+def refused() -> None:
+    raise RetryAfter("1h", "come back later")
+
+
+@app.task("large")
+def large() -> bytes:
+    return bytes(300_000)
+
+
+@app.task("odd")
+def odd() -> object:
+    return object()
+
+
+@app.task("swallows", timeout="300ms", retry=Retry(1))
+def swallows(path: str) -> None:
+    write(path, os.getpid())
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            write(path, "told")
+
+
+@app.task("polite", timeout="300ms", retry=Retry(1))
+def polite() -> None:
+    time.sleep(60)
+
+
+@app.task("polite.async", timeout="300ms", retry=Retry(1))
+async def polite_async() -> None:
+    await asyncio.sleep(60)
+
+
+@app.task("holds.gil", timeout="300ms", retry=Retry(1))
+def holds_gil(path: str) -> None:
+    write(path, os.getpid())
+    sum(range(10**12))
+
+
+@app.task("segfault")
+def segfault() -> None:
+    ctypes.string_at(0)
+
+
+@app.task("exit")
+def exits(code: int) -> None:
+    os._exit(code)
+
+
+@app.task("exit.once")
+def exits_once(ctx: Ctx) -> str:
+    if ctx.attempt == 1:
+        os._exit(1)
+    return "second try"
+
+
+@app.task("grandchild")
+def grandchild(path: str) -> None:
+    """Leaves behind a process that holds all the pipes of its parent."""
+    if os.fork() == 0:
+        write(path, os.getpid())
+        time.sleep(600)
+    while not Path(path).exists():
+        time.sleep(0.001)
+    os._exit(9)
+
+
+@app.task("starts.process")
+def starts_process(path: str) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    write(path, os.getpid(), child.pid)
+    time.sleep(600)
+
+
+@app.background("chunks")
+def chunks(ctx: Ctx, path: str, last: int) -> Continue | Done[int]:
+    seen = ctx.cursor.get("seen", 0) + 1
+    write(path, ctx.chunk, ctx.fence, ctx.attempt)
+    return (
+        Done(seen)
+        if seen == last
+        else Continue({"seen": seen}, done=seen, total=last, message=f"chunk {seen}")
+    )
+
+
+@app.background("checkpoints", retry=quick)
+def checkpoints(ctx: Ctx, path: str) -> int:
+    seen = ctx.cursor.get("seen", 0)
+    write(path, "from", seen)
+    for at in range(seen, 4):
+        ctx.checkpoint({"seen": at + 1}, done=at + 1, total=4, message=f"at {at + 1}")
+        if at == 1 and ctx.attempt == 1:
+            os._exit(1)
+    return int(ctx.cursor["seen"])
+
+
+@app.background("reports")
+def reports(ctx: Ctx, path: str, rounds: int) -> None:
+    for at in range(rounds):
+        ctx.report(doing=at + 1, total=rounds, message=f"row {at + 1}", log=f"line {at + 1}")
+    write(path, os.getpid())
+    while not Path(path + ".go").exists():
+        time.sleep(0.005)
+
+
+@app.task("checks", timeout="60s")
+def checks(ctx: Ctx, path: str) -> None:
+    write(path, "started", os.getpid())
+    try:
+        while True:
+            ctx.check()
+            time.sleep(0.005)
+    except Exception as exc:
+        write(path, type(exc).__name__)
+        raise
+
+
+@app.task("deaf", timeout="60s")
+def deaf(path: str) -> None:
+    """Never asks whether it may go on, and lets itself be interrupted."""
+    write(path, "started", os.getpid())
+    try:
+        time.sleep(600)
+    except BaseException as exc:
+        write(path, type(exc).__name__)
+        raise
