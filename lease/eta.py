@@ -2,7 +2,7 @@
 
 Estimator: the samples (working ms, done) of the last half of the work done so far are fitted by Theil and Sen
 (the median of the slopes between all pairs; Sen 1968), which a burst or a stall does not pull away. The range
-comes from the quartiles of the same slopes, widened while there are few. Working time does not run in a queue
+comes from the outer tenths of the same slopes, widened while there are few. Working time does not run in a queue
 or a pause, and it does run through work that was lost and done again, so retries count and waiting does not.
 """
 
@@ -33,7 +33,7 @@ def estimate(progress: Progress, now: int) -> Eta | None:
     rates = _rates(progress.samples)
     if len(rates) < FEWEST:
         return None
-    slow, middle, quick = quantiles(rates, n=4, method="inclusive")
+    slow, _, _, _, middle, _, _, _, quick = quantiles(rates, n=10, method="inclusive")
     left = progress.total - progress.done
     if slow <= 0 or left / slow > LONGEST_MS:
         return None
