@@ -9,7 +9,8 @@ or a pause, and it does run through work that was lost and done again, so retrie
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import quantiles
+from itertools import pairwise
+from statistics import median, quantiles
 
 from .jobs import Progress
 
@@ -37,12 +38,13 @@ def estimate(progress: Progress, now: int) -> Eta | None:
     left = progress.total - progress.done
     if slow <= 0 or left / slow > LONGEST_MS:
         return None
-    spent = max(0, _working_ms(progress, now) - progress.samples[-1][0])
+    silent = max(0, _working_ms(progress, now) - progress.samples[-1][0])
+    spent = min(silent, _usual_gap(progress.samples))
     wider = 1 + 2 / len(progress.samples)
     return Eta(
         likely_ms=_rest(left / middle, spent),
         low_ms=_rest(left / quick / wider, spent),
-        high_ms=max(_rest(left / slow * wider, spent), _rest(left / middle, 0)),
+        high_ms=max(_rest(left / slow * wider, spent), _rest(left / middle, 0)) + silent - spent,
     )
 
 
@@ -51,6 +53,13 @@ def _rest(needed_ms: float, spent_ms: int) -> int:
     never 0 before the end.
     """
     return max(round(needed_ms) - spent_ms, round(needed_ms / 20))
+
+
+def _usual_gap(samples: tuple[tuple[int, int], ...]) -> int:
+    """The usual working time between two commits. A silence longer than that is a stall: it brings the end no
+    nearer, and nobody knows how long it lasts, so it goes on top of the range.
+    """
+    return round(median(after[0] - before[0] for before, after in pairwise(samples)))
 
 
 def _rates(samples: tuple[tuple[int, int], ...]) -> list[float]:

@@ -78,16 +78,21 @@ def test_steady_work_is_told_to_the_second() -> None:
     assert eta.high_ms < 90_000
 
 
-def test_it_counts_down_between_commits_and_never_to_zero() -> None:
-    shown = progress(steady(30), 1_000)
+def test_it_counts_down_between_commits() -> None:
+    shown = progress(steady(30, every_ms=10_000), 1_000)
 
-    seconds = [
-        needed(estimate(shown, NOW + after * 1_000)).likely_ms / 1_000 for after in (0, 10, 30, 60, 90, 600)
-    ]
+    likely = [needed(estimate(shown, NOW + after)).likely_ms for after in (0, 4_000, 10_000)]
 
-    assert seconds == sorted(seconds, reverse=True)
-    assert seconds[0] - seconds[1] == pytest.approx(10, abs=0.1)
-    assert seconds[-1] > 0
+    assert likely == pytest.approx([likely[0], likely[0] - 4_000, likely[0] - 10_000], abs=2)
+
+
+def test_a_stall_brings_the_end_no_nearer_and_widens_the_range() -> None:
+    shown = progress(steady(30, every_ms=1_000), 1_000)
+
+    usual, stalled = (needed(estimate(shown, NOW + after)) for after in (1_000, 60_000))
+
+    assert stalled.likely_ms == usual.likely_ms
+    assert stalled.high_ms == usual.high_ms + 59_000
 
 
 def test_waiting_in_a_queue_does_not_move_it() -> None:

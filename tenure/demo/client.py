@@ -6,7 +6,6 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from http.client import HTTPException, HTTPResponse
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -31,9 +30,8 @@ class Client:
         return self._send(request)
 
     def fires(self, job_key: str) -> list[dict[str, Any]]:
-        """The newest fire records of this month."""
-        month = f"{datetime.now(UTC):%Y%m}"
-        return list(self.get(f"/schedules/{job_key}/fires?month={month}")["items"])
+        """The newest fire records."""
+        return list(self.get(f"/schedules/{job_key}/fires")["items"])
 
     def wait_ready(self, seconds: float) -> None:
         until = time.monotonic() + seconds
