@@ -131,7 +131,7 @@ def grandchild(path: str) -> None:
     if os.fork() == 0:
         write(path, os.getpid())
         time.sleep(600)
-    while not Path(path).exists():
+    while not (Path(path).exists() and Path(path).read_text()):
         time.sleep(0.001)
     os._exit(9)
 
@@ -195,3 +195,9 @@ def deaf(path: str) -> None:
     except BaseException as exc:
         write(path, type(exc).__name__)
         raise
+
+
+@app.task("forks")
+def forks() -> str:
+    """Comes to its end in two processes."""
+    return "child" if os.fork() == 0 else "parent"

@@ -34,6 +34,7 @@ class Courier:
         self.busy = False
         self._scripts = scripts
         self._poke = poke
+        self._refused = ""
         self._over = threading.Event()
         self._orders: queue.SimpleQueue[list[Post] | None] = queue.SimpleQueue()
         self._answers: deque[tuple[list[Post], list[Any], float]] = deque()
@@ -89,5 +90,13 @@ class Courier:
                 return [error for _ in calls], sent_at
             if failures:
                 log.warning("the store is back")
+            self._report(answers)
             return answers, sent_at
         return None
+
+    def _report(self, answers: list[Any]) -> None:
+        """Say once what the store refuses; not again with every batch."""
+        text = next((str(answer) for answer in answers if isinstance(answer, StoreError)), "")
+        if text and text != self._refused:
+            log.warning("%s", text)
+        self._refused = text

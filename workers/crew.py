@@ -143,7 +143,12 @@ class Crew:
             return
         for pool in self.pools:
             while len(pool.slots) < pool.size:
-                slot = Slot(next(keys), pool.name, self._zygote)
+                try:
+                    slot = Slot(next(keys), pool.name, self._zygote)
+                except OSError as exc:
+                    log.error("no new slot: %s; next try in %d s", exc, RESPAWN_S)
+                    self._respawn_at = now + RESPAWN_S
+                    return
                 self._slots[slot.key] = slot
                 pool.slots.append(slot)
                 self._watch(slot)
@@ -159,6 +164,8 @@ class Crew:
 
     def heard(self, slot: Slot) -> None:
         """Read what a slot says."""
+        if slot.key not in self._slots:
+            return  # what it said was read when it died, a moment ago
         now = time.monotonic()
         for frame in slot.said():
             self._hear(slot, frame, now)
@@ -280,6 +287,12 @@ class Crew:
             self._return(slot.take_back())
             if slot.rows:
                 slot.kill(why)
+
+    def bury_all(self, now: float) -> None:
+        """The fork server has died, and all slots with it: hand in what is known of their rows."""
+        self.release(now)
+        for slot in list(self._slots.values()):
+            self._died(slot, -signal.SIGKILL, now)
 
     def press(self, now: float) -> float:
         """Do what is due: time limits, leases not renewed, stops not obeyed, rows that wait too long. Answers when to

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..lease.index import REAP
 from ..lease.ledgers import Ledgers
+from ..scripts.errors import StoreError
 from .clock import ServerClock
 
 REAP_S = 1.0
@@ -20,8 +23,7 @@ class Reaper:
 
     def round(self) -> float:
         visit = self._ledgers.index.take(REAP, REAP_TENANTS, int(REAP_S * 1000))
-        for tenant in visit.tenants:
-            self._ledgers.of(tenant).reap()
+        _each(visit.tenants, lambda tenant: self._ledgers.of(tenant).reap())
         return 0.0 if len(visit.tenants) == REAP_TENANTS else REAP_S
 
 
@@ -34,8 +36,7 @@ class Sweep:
 
     def round(self) -> float:
         self._cursor, tenants = self._ledgers.index.sweep(self._cursor, SWEEP_TENANTS)
-        for tenant in tenants:
-            self._ledgers.index.put(self._ledgers.of(tenant).standing())
+        _each(tenants, lambda tenant: self._ledgers.index.put(self._ledgers.of(tenant).standing()))
         return SWEEP_S
 
 
@@ -50,3 +51,15 @@ class ClockCheck:
     def round(self) -> float:
         self._clock.ask(self._ledgers.scripts.redis)
         return self._every_s
+
+
+def _each(tenants: list[str], do: Callable[[str], object]) -> None:
+    """Do it for all, also when it fails for some; then raise the first failure."""
+    failure: StoreError | None = None
+    for tenant in tenants:
+        try:
+            do(tenant)
+        except StoreError as exc:
+            failure = failure or exc
+    if failure is not None:
+        raise failure

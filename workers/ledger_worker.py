@@ -95,6 +95,8 @@ class LedgerWorker(BaseWorker):
             presence.stop(timeout=1.0)
             self._base.register_death()
             self._base.unsubscribe()
+        if runner.broken:
+            raise SystemExit(1)
         return bool(runner.crew.succeeded + runner.crew.failed)
 
     def register_birth(self) -> None:

@@ -7,6 +7,7 @@ import selectors
 import socket
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -43,6 +44,9 @@ class Runner:
     ) -> None:
         self.suspended = False
         """Set from outside: claim nothing for now."""
+        self.broken = False
+        """Whether it had to end by itself."""
+        self._orders: deque[Callable[[], None]] = deque()
         self._settings = app.settings
         self._zygote = zygote
         self._options = options
@@ -79,7 +83,6 @@ class Runner:
         self._renew_at = 0.0
         self._stops = 0
         self._stopped = 0
-        self._gone = False
         self._farewell_at = NEVER
         self._idle_since = time.monotonic()
 
@@ -95,7 +98,7 @@ class Runner:
                 self._turn()
         finally:
             self._close()
-        return not self._gone and self._outbox.settled
+        return not self.broken and self._outbox.settled
 
     def stop(self) -> None:
         """First: claim no more, let running jobs end. Again: end them. For signal handlers and threads."""
@@ -114,7 +117,6 @@ class Runner:
 
     def _start(self) -> None:
         sys.setswitchinterval(SWITCH_S)  # the courier must not wait long for the loop, nor the loop for it
-        self._orders: list[Callable[[], None]] = []
         self._courier = Courier(self._ledgers.scripts, "tenure-courier", self.poke)
         self._renewer = Courier(self._ledgers.scripts, "tenure-renewer", self.poke)
         names = frozenset(pool.name for pool in self._pools)
@@ -204,7 +206,9 @@ class Runner:
                 self.crew.news(event, time.monotonic())
         except EOFError:
             log.error("the fork server has died, and all slots with it: this worker ends")
-            self._gone = True
+            self._selector.unregister(self._zygote.socket)
+            self.broken = True
+            self.crew.bury_all(time.monotonic())
 
     def _obey(self, now: float) -> None:
         heard = self._listener.heard
@@ -219,7 +223,7 @@ class Runner:
                 case Look():
                     self._claims.look(now)
         while self._orders:
-            self._orders.pop(0)()
+            self._orders.popleft()()
             self._house_at = now
         if self._stops > self._stopped:
             self._begin_stop(now)
@@ -251,8 +255,6 @@ class Runner:
     # The end.
 
     def _over(self, burst: bool, max_idle_s: float | None) -> bool:
-        if self._gone:
-            return True
         now = time.monotonic()
         if not self.crew.empty:
             self._idle_since, self._farewell_at = now, NEVER

@@ -48,6 +48,7 @@ class SlotProcess:
         self._why: Why | None = None
         self._held_until = 0.0
         self._done = 0
+        self._pid = os.getpid()
 
     def run(self) -> None:
         """Work until the worker sends an empty ticket. Does not return when the worker dies: nor does the process."""
@@ -68,6 +69,10 @@ class SlotProcess:
         if ticket.args is None:
             ticket = self._whole(ticket)
         outcome = self._attempt(ticket)
+        if os.getpid() != self._pid:
+            os._exit(
+                0
+            )  # the task forked, and this is its child, come to the end of the function: it is no slot
         seconds = time.perf_counter() - started
         self._current = 0
         frame = None if self._nobody_to_tell(outcome) else outcome_frame(outcome)

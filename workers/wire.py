@@ -110,7 +110,7 @@ class Reader:
         return iter(self._parts)
 
 
-_KINDS: tuple[Callable[..., Any], ...] = (Succeed, SkipRest, NextChunk, Fail, Lose, GiveBack)
+_KINDS: list[Callable[..., Any]] = [Succeed, SkipRest, NextChunk, Fail, Lose, GiveBack]
 
 
 def outcome_frame(outcome: Outcome) -> list[Any]:

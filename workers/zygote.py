@@ -68,7 +68,8 @@ class Zygote:
 
     def kill(self, key: int, sig: signal.Signals) -> None:
         """Send a signal to a slot (SIGKILL: to its whole group). Nothing happens if it has ended."""
-        self.socket.sendall(_ORDER.pack(b"K", key, sig))
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # then all slots are dead
+            self.socket.sendall(_ORDER.pack(b"K", key, sig))
 
     def news(self) -> list[Born | Died]:
         """What happened since; does not wait. Raises EOFError when the fork server has died, and all slots with it."""

@@ -1,0 +1,202 @@
+"""Parts of the worker on a real store, without its processes: what is sent, and what is known after it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tenure.app import Tenure
+from tenure.lease.index import DUE, REAP
+from tenure.lease.ledger import NewJob
+from tenure.lease.ledgers import Ledgers
+from tenure.lease.loop import Loop
+from tenure.lease.outcome import Succeed
+from tenure.scripts import Scripts
+from tenure.scripts.errors import StoreUnreachable
+from tenure.testing import Faults, Server
+from tenure.workers.claims import Claims
+from tenure.workers.clock import ServerClock
+from tenure.workers.courier import Courier, Post
+from tenure.workers.outbox import Outbox
+from tenure.workers.pool import Pool
+from tenure.workers.row import Row
+
+from .worker_process import wait_until
+
+
+class EagerPool(Pool):
+    """A pool whose slots are always free."""
+
+    def want(self, now: float) -> int:
+        return 10
+
+
+@pytest.fixture
+def ledgers(app: Tenure) -> Ledgers:
+    return app.ledgers()
+
+
+@pytest.fixture
+def clock(app: Tenure) -> ServerClock:
+    clock = ServerClock()
+    clock.ask(app.redis())
+    return clock
+
+
+@pytest.fixture
+def rows() -> list[Row]:
+    return []
+
+
+@pytest.fixture
+def claims(ledgers: Ledgers, clock: ServerClock, rows: list[Row]) -> Claims:
+    return Claims(ledgers, clock, [EagerPool("advance", 2, 0.02)], "w1", 2.0, 5_000, rows.append)
+
+
+def exchange(ledgers: Ledgers, posts: list[Post]) -> None:
+    """Send a batch and read its answers."""
+    sent_at = ServerClock.monotonic()
+    for post, answer in zip(posts, ledgers.scripts.run_all([post.call for post in posts]), strict=True):
+        post.read(answer, sent_at)
+
+
+def test_a_look_finds_the_tenants_and_the_next_batch_claims(
+    ledgers: Ledgers, claims: Claims, rows: list[Row]
+) -> None:
+    ids = {ledgers.of(tenant).enqueue(NewJob("noop")).id for tenant in ("acme", "bolt")}
+
+    exchange(ledgers, claims.posts(claims.next_look()))
+    exchange(ledgers, claims.posts(ServerClock.monotonic()))
+
+    assert {row.lease.id for row in rows} == ids
+
+
+def test_a_worker_that_dies_right_after_its_claim_is_found_by_the_reapers(
+    ledgers: Ledgers, clock: ServerClock, claims: Claims
+) -> None:
+    ledgers.of("acme").enqueue(NewJob("noop"))
+    claims.hint("advance", "acme", clock.now_ms() - 1, ServerClock.monotonic())
+
+    # the batch is applied, and nobody reads its answers
+    ledgers.scripts.run_all([post.call for post in claims.posts(ServerClock.monotonic())])
+
+    later = Ledgers(ledgers.scripts.at(clock.now_ms() + ledgers.lease_ms + 1_000), ledgers.namespace)
+    assert later.index.take(REAP, 10).tenants == ["acme"]
+    assert [state for _, state in later.of("acme").reap()] == ["pending"]
+
+
+def test_an_empty_tenant_leaves_the_index(ledgers: Ledgers, clock: ServerClock, claims: Claims) -> None:
+    ledger = ledgers.of("acme")
+    ledger.enqueue(NewJob("noop"))
+    ledger.claim("advance", "another")
+    claims.hint("advance", "acme", clock.now_ms() - 1, ServerClock.monotonic())
+
+    exchange(ledgers, claims.posts(ServerClock.monotonic()))
+    exchange(ledgers, claims.posts(ServerClock.monotonic()))
+
+    assert ledgers.index.take(DUE + "advance", 10).tenants == []
+
+
+def test_a_claim_whose_reply_was_lost_is_sent_again_and_answered_the_same(
+    tenure_server: Server, tenure_namespace: str, clock: ServerClock, rows: list[Row]
+) -> None:
+    faults = Faults()
+    ledgers = Ledgers(Scripts(tenure_server.redis, faults=faults), tenure_namespace)
+    claims = Claims(ledgers, clock, [EagerPool("advance", 2, 0.02)], "w1", 2.0, 5_000, rows.append)
+    for _ in range(3):
+        ledgers.of("acme").enqueue(NewJob("noop"))
+    courier = Courier(ledgers.scripts, "courier", lambda: None)
+    claims.hint("advance", "acme", 0, ServerClock.monotonic())
+    faults.lose_reply("claim")
+
+    courier.send(claims.posts(ServerClock.monotonic()))
+    wait_until(courier.read, "the answers")
+    courier.close(1)
+
+    assert faults.calls.count("claim") == 2
+    assert len(rows) == 3
+    assert [len(ledgers.of("acme").get(row.lease.id).attempts) for row in rows] == [1, 1, 1]
+
+
+def test_a_settle_whose_reply_was_lost_is_sent_again_and_counted_once(
+    tenure_server: Server, tenure_namespace: str
+) -> None:
+    faults = Faults()
+    ledgers = Ledgers(Scripts(tenure_server.redis, faults=faults), tenure_namespace)
+    ledger = ledgers.of("acme")
+    ledger.enqueue(NewJob("noop"))
+    lease = ledger.claim("advance", "w1").leases[0]
+    outbox = Outbox(ledgers, lambda news: None)
+    outbox.ended(Row(1, "advance", lease, 0.0, 0.0, 0.0), Succeed(b"r"), now=1.0)
+    courier = Courier(ledgers.scripts, "courier", lambda: None)
+    faults.lose_reply("settle")
+
+    courier.send(outbox.posts(1.0))
+    wait_until(courier.read, "the answers")
+    courier.close(1)
+
+    assert faults.calls.count("settle") == 2
+    assert outbox.settled
+    view = ledger.get(lease.id)
+    assert (view.status, [attempt.status for attempt in view.attempts]) == ("succeeded", ["succeeded"])
+
+
+# The loop of background duties.
+
+
+class Rounds:
+    """A duty that does what it is told, round by round."""
+
+    def __init__(self, *rounds: Callable[[], float]) -> None:
+        self.rounds = list(rounds)
+        self.done = threading.Event()
+
+    def round(self) -> float:
+        if not self.rounds:
+            self.done.set()
+            return 3600.0
+        return self.rounds.pop(0)()
+
+
+def test_a_loop_outlives_rounds_that_fail(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def away() -> float:
+        raise StoreUnreachable("the store cannot be reached")
+
+    monkeypatch.setattr("tenure.lease.loop.retry_after", lambda failures: 0.0)
+    duty = Rounds(lambda: 0.0, away, away, lambda: 0.0)
+    loop = Loop(duty, "duty")
+
+    loop.start()
+
+    assert duty.done.wait(5)
+    wait_until(lambda: loop.rounds == 3, "the last round")
+    assert loop.error is None
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "duty: the store cannot be reached"
+    ]
+    assert loop.stop(5)
+
+
+def test_a_loop_is_woken_and_stopped_in_the_middle_of_its_wait() -> None:
+    begun: list[Any] = []
+    waits = threading.Event()
+
+    def round_() -> float:
+        begun.append(None)
+        waits.set()
+        return 3600.0
+
+    duty = Rounds(round_, round_)
+    loop = Loop(duty, "duty")
+    loop.start()
+    assert waits.wait(5)
+
+    loop.wake()
+
+    wait_until(lambda: len(begun) == 2, "the second round")
+    assert loop.stop(5)
