@@ -67,6 +67,7 @@ class Commands(click.Group):
 
 
 @click.group(
+    "tenure",
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused or conflict, 5 Redis unreachable.",

@@ -131,11 +131,11 @@ def _get(ledger: Ledger, job_id: str) -> JobView:
     return job
 
 
-def _arguments(text: str | None) -> tuple[list[Any], dict[str, Any]]:
+def _arguments(text: str | None) -> tuple[list[object], dict[str, Any]]:
     if text is None:
         return [], {}
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value: object = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as exc:
         raise BadInput(
             f"arguments {text!r:.80} are not JSON: {exc}",
@@ -144,7 +144,7 @@ def _arguments(text: str | None) -> tuple[list[Any], dict[str, Any]]:
     if isinstance(value, dict):
         return [], cast("dict[str, Any]", value)
     if isinstance(value, list):
-        return value, {}
+        return list(cast("list[object]", value)), {}
     raise BadInput(
         f"arguments {text!r:.80} are JSON, but neither object nor array",
         hint=f"for one positional argument write '[{text:.40}]'",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..api import refusals  # noqa: F401 - each of these defines errors of its own
-from ..scheduler import cron_parse  # noqa: F401
+from ..api import refusals
+from ..scheduler import cron_parse
+from ..scripts import errors
 from ..scripts.errors import TenureError
 from ..scripts.states import Cause, DeadReason
 from .problems import exit_code
@@ -31,17 +31,13 @@ def explanations() -> list[Explanation]:
 
 
 def _errors() -> dict[str, type[TenureError]]:
-    """Every code, with the most general of the classes that have it."""
+    """Every code, with the first of the classes that have it."""
     found: dict[str, type[TenureError]] = {}
-    for kind in _kinds(TenureError):
-        found.setdefault(kind.code, kind)
+    for module in (errors, cron_parse, refusals):
+        for kind in vars(module).values():
+            if isinstance(kind, type) and issubclass(kind, TenureError):
+                found.setdefault(kind.code, kind)
     return found
-
-
-def _kinds(base: type[TenureError]) -> Iterator[type[TenureError]]:
-    yield base
-    for kind in base.__subclasses__():
-        yield from _kinds(kind)
 
 
 _ERRORS: dict[str, tuple[str, str]] = {

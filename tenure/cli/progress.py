@@ -8,12 +8,12 @@ from ..lease.jobs import JobView, Progress
 from ..scripts.states import State
 from .output import span
 
-WIDTH = 14
+WIDTH = 12
 RECENT = 8
 
 
 def describe(job: JobView) -> str:
-    """`running    42.0% [######........] 1,234/2,900  123/s  3m12s left (2m50s-4m10s)`, as far as it is known."""
+    """`running    42.0% [#####.......] 1,234/2,900  123/s  3m12s left (2m50s-4m10s)`, as far as it is known."""
     progress = job.progress
     if progress is None or (progress.done is None and progress.total is None and progress.doing is None):
         return f"{job.status}{_why(job)}"

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
+from typing import Any, cast
 
 import click
+from rq.worker import BaseWorker
 
+from ..api.plain import escaped, instant
+from ..app import Tenure
+from ..connection import ServerFacts
 from ..scripts.states import State
 from .options import opened, output_option, tenant_option, warn
-from .output import print_fields, print_json, print_table
+from .output import local_time, print_fields, print_json, print_table
+
+Counts = dict[tuple[str, str], int]
 
 
 @click.command()
@@ -18,39 +26,42 @@ def status(tenant: str, as_json: bool) -> None:
     """Show the server, the workers, and a tenant's jobs by state and task."""
     with opened() as app:
         warn(app)
-        facts = app.store.facts
-        counts = app.ledger(tenant).counts()
-    by_state: Counter[str] = Counter()
-    for (_, state), number in counts.items():
-        by_state[state] += number
+        facts, counts, workers = app.store.facts, app.ledger(tenant).counts(), _workers(app)
     if as_json:
         print_json(
             {
-                "server": {
-                    "address": facts.address,
-                    "product": facts.product,
-                    "version": facts.version,
-                    "durability": facts.durability,
-                    "cluster": facts.cluster,
-                    "warnings": list(facts.warnings),
-                },
+                "server": _server(facts),
+                "workers": [_worker(one) for one in workers],
                 "tenant": tenant,
-                "jobs": {state: by_state[state] for state in State},
+                "jobs": {state: _by_state(counts)[state] for state in State},
                 "tasks": _by_task(counts),
             }
         )
-        return
+    else:
+        _print(tenant, facts, counts, workers)
+
+
+def _workers(app: Tenure) -> list[BaseWorker]:
+    """Those that RQ's register has on this server; a worker tells it every two seconds that it lives."""
+    found: list[BaseWorker] = cast(Any, BaseWorker).all(connection=app.redis())
+    return sorted(found, key=lambda worker: worker.name)
+
+
+def _print(tenant: str, facts: ServerFacts, counts: Counts, workers: list[BaseWorker]) -> None:
+    by_state = _by_state(counts)
+    cluster = ", cluster" if facts.cluster else ""
     print_fields(
         [
-            (
-                "server",
-                f"{facts.product} {facts.version}, {facts.address}{', cluster' if facts.cluster else ''}",
-            ),
+            ("server", f"{facts.product} {facts.version}, {facts.address}{cluster}"),
             ("durability", facts.durability),
+            ("workers", len(workers) or "none"),
             ("tenant", tenant),
             ("jobs", ", ".join(f"{by_state[state]} {state}" for state in State if by_state[state]) or "none"),
         ]
     )
+    if workers:
+        click.echo()
+        print_table(("WORKER", "STATE", "SEEN", "DONE", "FAILED", "POOLS"), map(_worker_row, workers))
     if counts:
         click.echo()
         states = [state for state in State if by_state[state]]
@@ -61,8 +72,49 @@ def status(tenant: str, as_json: bool) -> None:
         print_table(("TASK", *(state.upper() for state in states)), rows, stretch=0)
 
 
-def _by_task(counts: dict[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+def _by_state(counts: Counts) -> Counter[str]:
+    by_state: Counter[str] = Counter()
+    for (_, state), number in counts.items():
+        by_state[state] += number
+    return by_state
+
+
+def _by_task(counts: Counts) -> dict[str, dict[str, int]]:
     tasks: dict[str, dict[str, int]] = {}
     for (task, state), number in sorted(counts.items()):
         tasks.setdefault(task, {})[state] = number
     return tasks
+
+
+def _server(facts: ServerFacts) -> dict[str, object]:
+    return {
+        "address": facts.address,
+        "product": facts.product,
+        "version": facts.version,
+        "durability": facts.durability,
+        "declared": facts.declared,
+        "cluster": facts.cluster,
+        "warnings": list(facts.warnings),
+    }
+
+
+def _worker(worker: BaseWorker) -> dict[str, object]:
+    return {
+        "name": escaped(worker.name),
+        "state": escaped(worker.get_state()),
+        "pools": [escaped(pool) for pool in worker.queue_names()],
+        "succeeded": worker.successful_job_count,
+        "failed": worker.failed_job_count,
+        "startedAt": instant(_ms(worker.birth_date)),
+        "seenAt": instant(_ms(worker.last_heartbeat)),
+    }
+
+
+def _worker_row(worker: BaseWorker) -> tuple[str, ...]:
+    done, failed = str(worker.successful_job_count), str(worker.failed_job_count)
+    seen = local_time(_ms(worker.last_heartbeat))
+    return worker.name, worker.get_state(), seen, done, failed, ", ".join(worker.queue_names())
+
+
+def _ms(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1000)

@@ -1,0 +1,173 @@
+"""`tenure background`: start, watch, list and cancel; and the line that shows how far a task is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tenure import Tenure
+from tenure.cli.progress import describe
+from tenure.lease.jobs import JobView, Progress
+from tenure.lease.ledger import Ledger, NewJob
+from tenure.lease.outcome import NextChunk, Succeed
+from tenure.lease.payload import pack
+from tenure.scripts.states import State
+
+from ..given import START, claim
+from .terminal import Cli
+
+
+def test_a_task_is_started_with_named_or_positional_arguments(cli: Cli, app: Tenure) -> None:
+    named = cli("background", "start", "shop.count", '{"to": 3}', "--app", "shop:app")
+    positional = cli("background", "start", "shop.count", "[4]", TENURE_APP="shop:app")
+
+    assert (named.code, positional.code) == (0, 0)
+    assert cli("jobs", "show", named.out.strip(), "-o", "json").json["args"] == [3]
+    assert cli("jobs", "show", positional.out.strip(), "-o", "json").json["args"] == [4]
+    assert "tenure background watch" in named.err
+
+
+def test_started_again_under_its_key_it_is_the_same_task(cli: Cli, app: Tenure) -> None:
+    start = (
+        "background",
+        "start",
+        "shop.count",
+        '{"to": 3}',
+        "--key",
+        "once",
+        "--app",
+        "shop:app",
+        "-o",
+        "json",
+    )
+
+    first, again = cli(*start).json, cli(*start).json
+
+    assert (first["created"], again["created"]) == (True, False)
+    assert first["id"] == again["id"]
+
+
+def test_another_start_under_the_same_key_is_refused(cli: Cli, app: Tenure) -> None:
+    start = ("background", "start", "shop.count", "--key", "once", "--app", "shop:app")
+    cli(*start, '{"to": 3}')
+
+    said = cli(*start, '{"to": 4}')
+
+    assert (said.code, said.out) == (4, "")
+    assert "KEY_REUSED" in said.err
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{to: 3}", "are not JSON: Expecting property name"),
+        ("3", "neither object nor array"),
+        ("[NaN]", "NaN is no number in JSON"),
+        ("[" * 100_000, "are not JSON"),
+        ('{"too": 3}', "task shop.count does not take these arguments"),
+        (f'{{"to": {10**30}}}', "cannot be stored"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_told(cli: Cli, text: str, says: str) -> None:
+    said = cli("background", "start", "shop.count", text, "--app", "shop:app")
+
+    assert (said.code, said.out) == (2, "")
+    assert says in said.err
+    assert len(said.err) < 500
+
+
+def test_a_plain_task_is_no_background_task(cli: Cli, app: Tenure) -> None:
+    job = app.ledger().enqueue(NewJob("report"))
+
+    started = cli("background", "start", "shop.greet", '["you"]', "--app", "shop:app")
+    watched = cli("background", "watch", job.id)
+
+    assert (started.code, watched.code) == (2, 3)
+    assert "'shop.greet' is no background task" in started.err
+    assert f"next: tenure jobs show {job.id}" in watched.err
+
+
+def test_only_background_tasks_are_listed(cli: Cli, app: Tenure) -> None:
+    for at in range(3):
+        app.ledger().at(START + at).enqueue(NewJob("report"))
+    tasks = [
+        app.ledger().at(START + at).enqueue(NewJob("sync", fields={"background": "1"})).id for at in range(3)
+    ]
+
+    first = cli("background", "list", "--limit", "2", "-o", "json").json
+    rest = cli("background", "list", "--limit", "2", "-o", "json", "--cursor", first["nextCursor"]).json
+
+    assert sorted(one["id"] for one in first["items"] + rest["items"]) == sorted(tasks)
+    assert len(first["items"]) == 2
+    assert all(task in cli("background", "list").out for task in tasks)
+
+
+def test_a_task_is_canceled(cli: Cli, app: Tenure) -> None:
+    task = app.ledger().enqueue(NewJob("sync", fields={"background": "1"})).id
+
+    assert cli("background", "cancel", task).out == f"{task} is canceled; it was pending\n"
+    assert cli("background", "watch", task).code == 1
+
+
+def test_watching_shows_the_share_that_is_done(cli: Cli, app: Tenure) -> None:
+    ledger = app.ledger()
+    ledger.enqueue(NewJob("sync", fields={"background": "1"}))
+    ledger.settle(claim(ledger), NextChunk(pack({"at": 3}, what="cursor"), done=3, total=4))
+    half = cli("background", "list").out
+    lease = claim(ledger)
+    ledger.settle(lease, Succeed())
+
+    assert "75.0% [#########...] 3/4" in half
+    assert "100.0% [############]" in cli("background", "watch", lease.id).out
+
+
+# -- the line ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def view(ledger: Ledger) -> JobView:
+    job = ledger.enqueue(NewJob("sync", fields={"background": "1"}))
+    return ledger.get(job.id)
+
+
+STEADY = tuple((second * 1000, second * 100) for second in range(1, 21))
+
+
+def progress(**changes: object) -> Progress:
+    plain = Progress(
+        done=2_000,
+        total=10_000,
+        doing=None,
+        message="",
+        busy_ms=20_000,
+        running_since=None,
+        samples=STEADY,
+        lines=(),
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def test_the_line_has_share_count_rate_and_eta(view: JobView) -> None:
+    line = describe(replace(view, status=State.RUNNING, progress=progress()))
+
+    assert line == "running    20.0% [##..........] 2,000/10,000  100/s  1m20s left (1m13s-1m28s)"
+    assert len(line) < 80
+
+
+def test_the_line_does_not_guess(view: JobView) -> None:
+    few = replace(view, status=State.RUNNING, progress=progress(samples=STEADY[:1], done=100))
+    open_ended = replace(view, status=State.RUNNING, progress=progress(total=None))
+
+    assert describe(few).endswith("100/10,000  ETA: estimating")
+    assert describe(open_ended).startswith("running       ?% [............] 2,000  100/s")
+    assert describe(open_ended).endswith("ETA: estimating")
+
+
+def test_the_line_of_an_ended_task_has_no_eta(view: JobView) -> None:
+    dead = replace(view, status=State.DEAD, dead_reason="attempts_exhausted", progress=progress())
+
+    assert describe(dead).endswith("100/s  (attempts_exhausted)")
+    assert describe(replace(view, status=State.SUCCEEDED, progress=progress())).startswith(
+        "succeeded 100.0% [####"
+    )

@@ -1,0 +1,99 @@
+"""`tenure cron`: stored schedules, and cron expressions in words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tenure import Tenure
+from tenure.api import schedule_views
+from tenure.scheduler.scheduler import Scheduler
+
+from .terminal import Cli
+
+
+@pytest.fixture
+def stored(app: Tenure) -> Tenure:
+    """An application with two stored schedules."""
+
+    @app.task("reports.daily")
+    def daily() -> None: ...
+
+    app.schedules.put("reports.daily", task="reports.daily", cron="0 0 2 ? * MON-FRI", tz="Asia/Shanghai")
+    app.schedules.put("tick", task="reports.daily", cron="* * * * * ?")
+    return app
+
+
+def test_schedules_are_listed_by_job_key_page_by_page(cli: Cli, stored: Tenure) -> None:
+    first = cli("cron", "list", "--limit", "1", "-o", "json").json
+    second = cli("cron", "list", "--limit", "1", "--cursor", first["nextCursor"], "-o", "json").json
+
+    assert [one["jobKey"] for one in first["items"] + second["items"]] == ["reports.daily", "tick"]
+    assert (first["hasMore"], second["hasMore"]) == (True, False)
+    assert "0 0 2 ? * MON-FRI  reports.daily\n" in cli("cron", "list").out
+
+
+def test_a_schedule_is_shown_as_the_api_shows_it(cli: Cli, stored: Tenure) -> None:
+    said = cli("cron", "show", "reports.daily", "-o", "json")
+
+    assert said.json == schedule_views.schedule(stored.schedules.get("reports.daily"))
+
+
+def test_a_schedule_shows_what_it_means_and_what_it_fired(cli: Cli, stored: Tenure) -> None:
+    import time
+
+    scheduler = Scheduler(stored.ledgers(), "test")
+    until = time.monotonic() + 10
+    while not stored.ledger().counts() and time.monotonic() < until:
+        time.sleep(min(0.05, scheduler.round()))
+
+    shown = cli("cron", "show", "tick").out
+
+    assert "means" in shown
+    assert "every second" in shown
+    assert "fired" in shown
+    assert stored.jobs.list().items[-1].id in shown
+
+
+def test_the_next_fires_are_told(cli: Cli, stored: Tenure) -> None:
+    said = cli("cron", "next", "reports.daily", "-n", "3", "-o", "json")
+
+    assert [fire["fireTime"][11:] for fire in said.json["items"]] == ["18:00:00.000Z"] * 3
+    assert cli("cron", "next", "reports.daily", "-n", "3").out.count("default") == 3
+
+
+def test_an_expression_is_explained_without_a_server(cli: Cli) -> None:
+    said = cli("cron", "explain", "0 0 2 ? * MON-FRI", TENURE_REDIS_URL="redis://127.0.0.1:1")
+
+    assert said.code == 0
+    assert said.out.startswith("at 02:00, Monday to Friday\n\nnext fires in UTC\n  20")
+
+
+def test_an_expression_is_explained_in_chinese(cli: Cli) -> None:
+    assert "每" in cli("cron", "explain", "0 */5 * * * ?", "--zh").out
+
+
+def test_days_on_which_the_clocks_change_are_named(cli: Cli) -> None:
+    said = cli("cron", "explain", "30 2 * * *", "--tz", "Europe/Berlin")
+    changes = cli("cron", "explain", "30 2 * * *", "--tz", "Europe/Berlin", "-o", "json").json["clockChanges"]
+    calm = cli("cron", "explain", "30 2 * * *", "--tz", "UTC")
+
+    assert "the clocks leave out 02:30:00: fires at this time" in said.out
+    assert "02:30:00 comes twice: not at this time" in said.out
+    assert sorted((one["mark"], one["skipped"]) for one in changes if one["skipped"]) == [
+        ("overlap", "dst_overlap")
+    ]
+    assert "clocks" not in calm.out
+
+
+def test_a_rhythm_is_told_in_one_line_for_each_change(cli: Cli) -> None:
+    said = cli("cron", "explain", "* * * * * ?", "--tz", "Europe/Berlin")
+
+    assert said.out.count("02:00:00 to 02:59:59 (3600 times) comes twice: fires at this time") == 2
+
+
+def test_an_expression_that_is_over_says_so(cli: Cli) -> None:
+    past = datetime.now(UTC).year - 1
+
+    assert "it never fires again" in cli("cron", "explain", f"0 0 0 1 1 ? {past}").out

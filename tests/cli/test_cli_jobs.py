@@ -1,0 +1,143 @@
+"""`tenure jobs` and `tenure status`: what an operator sees of the ledger, and what he can do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenure import Tenure
+from tenure.api import views
+from tenure.lease.ledger import Ledger, NewJob
+from tenure.lease.outcome import Fail, Succeed
+from tenure.lease.payload import pack, pack_args
+
+from ..given import START, claim
+from .terminal import Cli
+
+
+@pytest.fixture
+def now_ledger(app: Tenure) -> Ledger:
+    """The default tenant's ledger at this moment, as the command line sees it."""
+    return app.ledger()
+
+
+def test_a_new_namespace_has_no_jobs(cli: Cli) -> None:
+    assert cli("jobs", "list").out == "ID  STATUS  CREATED  TASK\n"
+    assert cli("jobs", "list", "-o", "json").json == {"items": [], "nextCursor": None, "hasMore": False}
+
+
+def test_jobs_are_listed_newest_first_page_by_page(cli: Cli, now_ledger: Ledger) -> None:
+    ids = [now_ledger.at(START + at).enqueue(NewJob("report")).id for at in range(3)]
+
+    first = cli("jobs", "list", "--limit", "2", "-o", "json").json
+    second = cli("jobs", "list", "--limit", "2", "--cursor", first["nextCursor"], "-o", "json").json
+
+    assert [job["id"] for job in first["items"] + second["items"]] == ids[::-1]
+    assert (first["hasMore"], second["hasMore"]) == (True, False)
+    assert f"--cursor {first['nextCursor']}" in cli("jobs", "list", "--limit", "2").err
+
+
+def test_jobs_are_filtered_by_state_task_and_tenant(cli: Cli, app: Tenure, now_ledger: Ledger) -> None:
+    now_ledger.enqueue(NewJob("report"))
+    other = app.ledger("acme").enqueue(NewJob("report"))
+    now_ledger.settle(claim(now_ledger), Fail("broken", permanent=True))
+    later = now_ledger.enqueue(NewJob("mail", when="+60000"))
+
+    def ids(*options: str, **env: str) -> list[str]:
+        return [job["id"] for job in cli("jobs", "list", "-o", "json", *options, **env).json["items"]]
+
+    assert ids("--status", "pending") == [later.id]
+    assert ids("--task", "mail") == [later.id]
+    assert ids("--tenant", "acme") == ids(TENURE_TENANT="acme") == [other.id]
+    assert "DUE" in cli("jobs", "list", "--status", "pending").out
+
+
+def test_a_job_is_shown_as_the_api_shows_it(cli: Cli, now_ledger: Ledger) -> None:
+    job = now_ledger.enqueue(NewJob("report", args=pack_args([1], {"day": "monday"})))
+    now_ledger.settle(claim(now_ledger), Succeed(pack({"rows": 7}, what="result")))
+
+    assert cli("jobs", "show", job.id, "-o", "json").json == views.job_with_attempts(now_ledger.get(job.id))
+
+
+def test_a_dead_job_shows_what_killed_it(cli: Cli, now_ledger: Ledger) -> None:
+    job = now_ledger.enqueue(NewJob("report", args=pack_args([1], {"day": "monday"})))
+    stack = "Traceback (most recent call here):\n  in report\nValueError: no rows"
+    now_ledger.settle(claim(now_ledger, "w1"), Fail("ValueError: no rows", permanent=True, stack=stack))
+
+    shown = cli("jobs", "show", job.id).out
+
+    assert "status     dead (permanent_error)\n" in shown
+    assert 'arguments  1, day="monday"\n' in shown
+    assert "ValueError: no rows" in shown
+    assert "\nthe error of attempt 1\nTraceback (most recent call here):\n  in report\n" in shown
+
+
+def test_what_a_task_wrote_cannot_steer_the_terminal(cli: Cli, now_ledger: Ledger) -> None:
+    job = now_ledger.enqueue(NewJob("report", args=pack_args(["\x1b[2Jgone\u202e"], {})))
+    now_ledger.settle(
+        claim(now_ledger), Fail("\x1b]0;owned\x07bad\r\nnews", permanent=True, stack="\x1b[31mred")
+    )
+
+    for said in (
+        cli("jobs", "show", job.id),
+        cli("jobs", "show", job.id, "-o", "json"),
+        cli("jobs", "watch", job.id),
+    ):
+        assert not set("\x1b\x07\r\u202e") & set(said.out + said.err)
+
+
+def test_a_job_is_canceled_once_and_again_without_harm(cli: Cli, now_ledger: Ledger) -> None:
+    job = now_ledger.enqueue(NewJob("report"))
+
+    first = cli("jobs", "cancel", job.id, "--reason", "not needed")
+    again = cli("jobs", "cancel", job.id, "-o", "json")
+
+    assert (first.code, first.out) == (0, f"{job.id} is canceled; it was pending\n")
+    assert (again.code, again.json["status"]) == (0, "canceled")
+    assert now_ledger.get(job.id).reason == "not needed"
+
+
+def test_watching_an_ended_job_says_how_it_ended(cli: Cli, now_ledger: Ledger, done: str) -> None:
+    now_ledger.enqueue(NewJob("report", id="01J00000000000000000000000"))
+    now_ledger.settle(claim(now_ledger), Fail("ValueError: no rows", permanent=True))
+
+    good, bad = cli("jobs", "watch", done), cli("jobs", "watch", "01J00000000000000000000000")
+
+    assert (good.code, good.out, good.err) == (0, "succeeded\n", "")
+    assert (bad.code, bad.out) == (1, "dead (permanent_error)\n")
+    assert "is dead (permanent_error): ValueError: no rows" in bad.err
+    assert "next: tenure jobs show 01J00000000000000000000000" in bad.err
+
+
+def test_watching_as_json_gives_an_object_a_line(cli: Cli, done: str) -> None:
+    said = cli("jobs", "watch", done, "-o", "json")
+
+    assert said.out.count("\n") == 1
+    assert said.json["status"] == "succeeded"
+
+
+def test_ctrl_c_ends_watching_and_not_the_job(cli: Cli, now_ledger: Ledger) -> None:
+    import signal
+
+    job = now_ledger.enqueue(NewJob("report"))
+    process = cli.start("jobs", "watch", job.id)
+    assert process.stdout
+    assert process.stdout.readline() == "pending\n"
+
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert f"job {job.id} goes on" in err
+    assert now_ledger.get(job.id).status == "pending"
+
+
+def test_the_status_tells_of_server_and_jobs(cli: Cli, now_ledger: Ledger, done: str) -> None:
+    now_ledger.enqueue(NewJob("mail"))
+
+    table, json = cli("status").out, cli("status", "-o", "json").json
+
+    assert "jobs        1 pending, 1 succeeded\n" in table
+    assert json["tasks"] == {"mail": {"pending": 1}, "report": {"succeeded": 1}}
+    assert (json["jobs"]["pending"], json["jobs"]["dead"]) == (1, 0)
+    assert json["server"]["durability"] in ("memory", "process", "disk")
