@@ -1,0 +1,213 @@
+"""The ledger as plain Python: what each verb means, without a store, without scripts, without speed.
+
+The scripts must answer as this does. It is the shortest full account of the rules, so read it beside the contract.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tenure.lease.ledger import GRACE_MS, LEASE_MS
+from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
+from tenure.lease.retry import Retry
+from tenure.scripts.states import ENDED, State
+
+TIMEOUT_MS = 600_000
+MAX_ATTEMPTS = 3
+MAX_LOST = 3
+EARLIEST_EVERY = 4
+
+
+@dataclass
+class Attempt:
+    fence: int
+    status: str = "running"
+    cause: str | None = None
+    chunks: int = 0
+
+    def end(self, status: str, cause: str | None) -> None:
+        if self.status == "running":
+            self.status, self.cause = status, cause
+
+
+@dataclass
+class Job:
+    id: str
+    run_at: int
+    priority: int = 5
+    args: bytes = b""
+    key: str | None = None
+    mode: str = "kept"
+    state: State = State.PENDING
+    dead_reason: str | None = None
+    generation: int = 1
+    failures: int = 0
+    losses: int = 0
+    fence: int | None = None
+    lease_until: int = 0
+    deadline: int = 0
+    attempts: list[Attempt] = field(default_factory=list[Attempt])
+    result: bytes = b""
+    cursor: bytes = b""
+
+    @property
+    def open_attempt(self) -> Attempt | None:
+        return self.attempts[-1] if self.attempts and self.attempts[-1].status == "running" else None
+
+    def held_under(self, fence: int) -> bool:
+        return self.state is State.RUNNING and self.fence == fence
+
+    def wait(self, run_at: int) -> None:
+        self.state, self.run_at = State.PENDING, run_at
+
+    def bury(self, reason: str) -> None:
+        self.state, self.dead_reason = State.DEAD, reason
+
+    def fail(self, now: int, cause: str, delay_ms: int, permanent: bool = False) -> None:
+        self.failures += 1
+        self.attempts[-1].end("failed", cause)
+        if permanent:
+            self.bury("permanent_error")
+        elif self.failures >= MAX_ATTEMPTS:
+            self.bury("attempts_exhausted")
+        else:
+            self.wait(now + delay_ms)
+
+    def lose(self, now: int, cause: str) -> None:
+        self.losses += 1
+        self.attempts[-1].end("failed", cause)
+        if self.losses >= MAX_LOST:
+            self.bury("lost_too_often")
+        else:
+            self.wait(now)
+
+
+@dataclass
+class Model:
+    """One tenant, one pool, default limits."""
+
+    now: int
+    jobs: dict[str, Job] = field(default_factory=dict[str, Job])
+    turn: int = 0
+
+    def enqueue(self, job: Job) -> tuple[str, bool] | None:
+        """(id, created); None when the key belongs to a job with other arguments."""
+        holder = self._holder(job.key)
+        if holder is None:
+            self.jobs[job.id] = job
+            return job.id, True
+        return (holder.id, False) if holder.args == job.args else None
+
+    def _holder(self, key: str | None) -> Job | None:
+        for job in self.jobs.values():
+            if key is not None and job.key == key and not (job.mode == "active" and job.state in ENDED):
+                return job
+        return None
+
+    def due(self) -> list[Job]:
+        return [job for job in self.jobs.values() if job.state is State.PENDING and job.run_at <= self.now]
+
+    def claim(self, want: int) -> list[str]:
+        """The ids that a claim must lease, in order: by priority, but each fourth the earliest of the best of each."""
+        bands = {job.priority for job in self.due()}
+        several, turn = len(bands) > 1, self.turn if len(bands) > 1 else 0
+        left = sorted(self.due(), key=lambda job: (job.priority, job.run_at, job.id))
+        chosen: list[Job] = []
+        while left and len(chosen) < want:
+            heads = {job.priority: job for job in reversed(left)}
+            best = left[0]
+            if (turn + len(chosen) + 1) % EARLIEST_EVERY == 0:
+                best = min(heads.values(), key=lambda job: (job.run_at, job.priority))
+            left.remove(best)
+            chosen.append(best)
+        if several:
+            self.turn += len(chosen)
+        return [job.id for job in chosen]
+
+    def leased(self, job_id: str, fence: int) -> None:
+        job = self.jobs[job_id]
+        if job.open_attempt:
+            job.open_attempt.fence = fence
+        else:
+            job.attempts.append(Attempt(fence))
+        job.state, job.fence = State.RUNNING, fence
+        job.deadline = self.now + TIMEOUT_MS + GRACE_MS
+        job.lease_until = min(self.now + LEASE_MS, job.deadline)
+
+    def renew(self, job_id: str, fence: int) -> int | None:
+        """The new expiry; None is a refusal."""
+        job = self.jobs[job_id]
+        if not job.held_under(fence):
+            return None
+        job.lease_until = min(self.now + LEASE_MS, job.deadline)
+        return job.lease_until
+
+    def settle(self, job_id: str, fence: int, outcome: Outcome) -> bool:
+        """Whether the outcome is accepted; an outcome that came before is accepted and changes nothing."""
+        job = self.jobs[job_id]
+        if not job.held_under(fence):
+            return self._known(job, fence, outcome)
+        attempt = job.attempts[-1]
+        match outcome:
+            case Succeed(result):
+                attempt.end("succeeded", None)
+                job.state, job.result = State.SUCCEEDED, result
+            case SkipRest():
+                attempt.end("skipped", None)
+                job.state = State.SUCCEEDED
+            case NextChunk(cursor, delay_ms=delay_ms):
+                attempt.chunks += 1
+                job.failures, job.cursor = 0, cursor
+                job.wait(self.now + delay_ms)
+            case Fail(_, cause, delay_ms, permanent):
+                job.fail(self.now, cause, delay_ms, permanent)
+            case Lose(_, cause):
+                job.lose(self.now, cause)
+            case GiveBack(started, delay_ms):
+                if started:
+                    attempt.end("canceled", "released")
+                elif not attempt.chunks:
+                    job.attempts.pop()
+                job.wait(self.now + delay_ms)
+        return True
+
+    def _known(self, job: Job, fence: int, outcome: Outcome) -> bool:
+        for attempt in job.attempts:
+            if attempt.fence == fence:
+                match outcome:
+                    case Succeed():
+                        return attempt.status == "succeeded"
+                    case SkipRest():
+                        return attempt.status == "skipped"
+                    case NextChunk():
+                        return job.state is State.PENDING and attempt.status == "running"
+                    case Fail(_, cause) | Lose(_, cause):
+                        return (attempt.status, attempt.cause) == ("failed", cause)
+                    case GiveBack():
+                        return (attempt.status, attempt.cause) == ("canceled", "released")
+        return False
+
+    def reap(self) -> set[str]:
+        """The jobs whose lease has ended."""
+        over = [
+            job for job in self.jobs.values() if job.state is State.RUNNING and job.lease_until <= self.now
+        ]
+        for job in over:
+            if job.deadline <= self.now:
+                job.fail(self.now, "timeout", Retry().backoff_ms(job.failures + 1))
+            else:
+                job.lose(self.now, "lease_lost")
+        return {job.id for job in over}
+
+    def cancel(self, job_id: str) -> str | None:
+        """The state it was in; None is a refusal."""
+        job = self.jobs[job_id]
+        before = job.state
+        if before is State.SUCCEEDED:
+            return None
+        if before is not State.CANCELED:
+            if job.open_attempt:
+                job.open_attempt.end("canceled", "canceled")
+            job.generation += 1
+            job.state = State.CANCELED
+        return before

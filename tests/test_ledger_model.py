@@ -1,0 +1,219 @@
+"""Any sequence of calls answers as the model says, and leaves a sound store after every one of them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
+from tenure.lease.ledgers import Ledgers
+from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
+from tenure.scripts import Scripts
+from tenure.scripts.errors import KeyReused, StaleFence, WrongState
+from tenure.scripts.states import Cause
+from tenure.testing import START, Invariants, Server, dump, wipe
+
+from .model import Job, Model
+
+EXAMPLES = int(os.environ.get("TENURE_EXAMPLES", "0"))
+"""How many runs of the machine, with other seeds each time; 0 is a few, the same each time."""
+
+OUTCOMES: list[Outcome] = [
+    Succeed(b"r"),
+    Succeed(b"result" * 20),
+    SkipRest("nothing to do"),
+    NextChunk(b"cursor"),
+    NextChunk(b"cursor" * 20, delay_ms=1_000),
+    Fail("no luck"),
+    Fail("no luck", delay_ms=30_000),
+    Fail("no luck", Cause.REFUSED, 1),
+    Fail("never", permanent=True),
+    Lose("exit code -9"),
+    GiveBack(),
+    GiveBack(started=False),
+]
+WHICH = st.integers(0, 10**6)
+
+
+class Machine(RuleBasedStateMachine):
+    server: Server
+    names = count()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.namespace = f"m{os.getpid()}x{next(self.names)}"
+        scripts = Scripts(self.server.redis, now=START)
+        self.real = Ledgers(scripts, self.namespace).of("acme")
+        self.model = Model(START)
+        self.checker = Invariants()
+        self.leases: list[tuple[str, int]] = []
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.real.at(self.model.now)
+
+    def teardown(self) -> None:
+        wipe(self.server.redis, self.namespace)
+
+    # -- what may happen ----------------------------------------------------------------------------------------------
+
+    @rule(
+        delay=st.sampled_from([0, 0, 0, 1, 5_000]),
+        priority=st.sampled_from([5, 5, 0, 9]),
+        args=st.sampled_from([b"", b"a", b"b" * 100]),
+        key=st.sampled_from([None, None, "one", "two"]),
+        mode=st.sampled_from(["kept", "active"]),
+    )
+    def enqueue(self, delay: int, priority: int, args: bytes, key: str | None, mode: str) -> None:
+        job = NewJob("task", args, when=f"+{delay}", idempotency_key=key, unique_mode=mode)
+        job = replace(job, fields={"priority": str(priority)} if priority != 5 else {})
+        expected = self.model.enqueue(Job(job.id, self.model.now + delay, priority, args, key, mode))
+        try:
+            answer = self.ledger.enqueue(job)
+        except KeyReused:
+            assert expected is None
+        else:
+            assert (answer.id, answer.created) == expected
+
+    @rule(want=st.integers(1, 5), again=st.booleans())
+    def claim(self, want: int, again: bool) -> None:
+        call = self.ledger.claim_call("advance", "one", want, new_token())
+        expected = self.model.claim(want)
+        answer = self.ledger.scripts.run(call)
+        if again:
+            answer = self.ledger.scripts.run(call)
+        assert [lease.id for lease in answer.leases] == expected
+        for lease in answer.leases:
+            self.model.leased(lease.id, lease.fence)
+            assert lease.expires_at == self.model.jobs[lease.id].lease_until
+            self.leases.append((lease.id, lease.fence))
+
+    @precondition(lambda self: self.leases)
+    @rule(which=WHICH, outcome=st.sampled_from(OUTCOMES), again=st.booleans())
+    def settle(self, which: int, outcome: Outcome, again: bool) -> None:
+        """Any lease that ever was: so most late outcomes come from holders that have lost theirs."""
+        job_id, fence = self.leases[-1 - which % len(self.leases)]
+        call = self.ledger.settle_call([(job_id, fence, outcome)])
+        for _ in range(1 + again):
+            accepted = self.model.settle(job_id, fence, outcome)
+            (refused,), _news = self.ledger.scripts.run(call)
+            assert refused is None if accepted else isinstance(refused, StaleFence)
+
+    @precondition(lambda self: self.leases)
+    @rule(which=WHICH)
+    def renew(self, which: int) -> None:
+        held = self.leases[-1 - which % len(self.leases)]
+        expected = self.model.renew(*held)
+        (answer,) = self.ledger.scripts.run(self.ledger.renew_call([held]))
+        assert isinstance(answer, StaleFence) if expected is None else answer == expected
+
+    @rule()
+    def reap(self) -> None:
+        assert {job_id for job_id, _ in self.ledger.reap()} == self.model.reap()
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(which=WHICH)
+    def cancel(self, which: int) -> None:
+        job_id = list(self.model.jobs)[-1 - which % len(self.model.jobs)]
+        expected = self.model.cancel(job_id)
+        try:
+            assert self.ledger.cancel(job_id, "why") == expected
+        except WrongState:
+            assert expected is None
+
+    @rule(by=st.sampled_from([0, 1, 1_000, 30_000, LEASE_MS - 1, LEASE_MS, 10 * LEASE_MS, -5_000]))
+    def pass_time(self, by: int) -> None:
+        """The server's clock; it may step back, too."""
+        self.model.now += by
+
+    @rule()
+    def lose_the_library(self) -> None:
+        self.server.redis.execute_command("FUNCTION FLUSH")
+
+    # -- what must hold -----------------------------------------------------------------------------------------------
+
+    @invariant()
+    def the_store_is_sound(self) -> None:
+        self.checker.check(dump(self.server.redis, self.namespace))
+
+    @invariant()
+    def every_job_is_as_the_model_has_it(self) -> None:
+        found = {view.id: view for view in self.ledger.get_many(list(self.model.jobs))}
+        for job in self.model.jobs.values():
+            view = found[job.id]
+            assert shown(view) == expected(job)
+
+
+def shown(view: Any) -> dict[str, object]:
+    return {
+        "state": view.status,
+        "dead_reason": view.dead_reason,
+        "generation": view.generation,
+        "failures": view.failures,
+        "losses": view.losses,
+        "fence": view.fence,
+        "attempts": [(one.fence, one.status, one.cause, one.chunks) for one in view.attempts],
+        "run_at": view.run_at,
+        "values": (view.args, view.result, view.cursor),
+        "lease_until": view.lease_until,
+    }
+
+
+def expected(job: Job) -> dict[str, object]:
+    return {
+        "state": job.state,
+        "dead_reason": job.dead_reason,
+        "generation": job.generation,
+        "failures": job.failures,
+        "losses": job.losses,
+        "fence": job.fence,
+        "attempts": [(one.fence, one.status, one.cause, one.chunks) for one in job.attempts],
+        "run_at": job.run_at,
+        "values": (job.args, job.result, job.cursor),
+        "lease_until": job.lease_until if job.state == "running" else None,
+    }
+
+
+def play(server: Server, phases: tuple[Phase, ...] = (Phase.generate, Phase.shrink)) -> None:
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        type("OnThisServer", (Machine,), {"server": server}),
+        settings=settings(
+            max_examples=EXAMPLES or 40,
+            stateful_step_count=50,
+            phases=phases,
+            deadline=None,
+            derandomize=not EXAMPLES,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_any_sequence_of_calls_answers_as_the_model_says(tenure_server: Server) -> None:
+    play(tenure_server)
+
+
+def test_the_machine_notices_a_rule_that_is_not_kept(
+    tenure_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told that priorities do not count, it finds that they do."""
+
+    def careless(self: Model, want: int) -> list[str]:
+        return [job.id for job in sorted(self.due(), key=lambda job: (job.run_at, job.id))][:want]
+
+    monkeypatch.setattr(Model, "claim", careless)
+    with pytest.raises(AssertionError):
+        play(tenure_server, (Phase.generate,))
