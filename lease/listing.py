@@ -5,6 +5,7 @@ first.
 from __future__ import annotations
 
 import base64
+import heapq
 import json
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
@@ -72,9 +73,9 @@ def _merge(
     limit: int,
 ) -> Page:
     """Take the first `limit` jobs over all sources; what was read but not taken stays in its source for the
-    next page.
+    next page. Jobs of one source keep its order, whatever `order` says of them: so what is left is its rest.
     """
-    found: list[tuple[str, int, JobView]] = []
+    found: list[list[tuple[str, int, JobView]]] = []
     ends: Positions = {}
     for family, name in sources:
         place = f"{family}:{name}"
@@ -84,9 +85,9 @@ def _merge(
         step = -1 if family in ("journal", "succeeded") else 1
         ends[place], first, ids = _read(ledger, family, name, int(positions.get(place, min(step, 0))), limit)
         spot = {id_: int(first) + step * at for at, id_ in enumerate(ids)}
-        found += [(place, spot[job.id], job) for job in ledger.get_many(ids) if wanted(job)]
-    found.sort(key=lambda entry: order(entry[2]))
-    taken, left = found[:limit], found[limit:]
+        found.append([(place, spot[job.id], job) for job in ledger.get_many(ids) if wanted(job)])
+    merged = list(heapq.merge(*found, key=lambda entry: order(entry[2])))
+    taken, left = merged[:limit], merged[limit:]
     for place, at, _ in reversed(left):
         ends[place] = str(at)
     more = any(after != "" for after in ends.values())
