@@ -1,0 +1,256 @@
+"""Start a background task as a menu button would, look at it, cancel it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
+
+from tenure import Tenure
+from tenure.lease.outcome import Fail, NextChunk, Succeed
+from tenure.lease.payload import pack
+from tenure.lease.requests import Options
+
+from .conftest import Hand, local, pointers, refused, start
+
+
+def test_a_start_answers_where_to_look_next(client: TestClient) -> None:
+    answer = client.post("/background-tasks", json={"task": "orders.sync", "kwargs": {"shop": "south"}})
+
+    content = answer.json()
+    assert answer.status_code == 202
+    assert (content["created"], content["status"]) == (True, "pending")
+    assert content["links"] == {
+        "self": f"/background-tasks/{content['id']}",
+        "events": f"/background-tasks/{content['id']}/events",
+        "page": None,
+    }
+    assert answer.headers["location"] == content["links"]["self"]
+    assert client.get(answer.headers["location"]).json()["id"] == content["id"]
+
+
+def test_a_second_press_of_the_button_starts_nothing(client: TestClient) -> None:
+    first = client.post("/background-tasks", json={"task": "orders.sync", "idempotencyKey": "sync-north"})
+    second = client.post("/background-tasks", json={"task": "orders.sync", "idempotencyKey": "sync-north"})
+
+    assert (first.status_code, second.status_code) == (202, 200)
+    assert second.json() == {**first.json(), "created": False}
+    assert len(client.get("/background-tasks").json()["items"]) == 1
+
+
+def test_the_key_is_free_again_when_the_task_has_ended(client: TestClient, hand: Hand) -> None:
+    first = start(client, idempotencyKey="sync-north")
+    hand.work(Succeed())
+
+    again = start(client, idempotencyKey="sync-north")
+
+    assert again["created"]
+    assert again["id"] != first["id"]
+
+
+def test_other_arguments_under_the_same_key_are_a_conflict(client: TestClient) -> None:
+    start(client, idempotencyKey="sync", kwargs={"shop": "north"})
+
+    answer = client.post(
+        "/background-tasks",
+        json={"task": "orders.sync", "idempotencyKey": "sync", "kwargs": {"shop": "south"}},
+    )
+
+    refused(answer, 409, "KEY_REUSED")
+
+
+def test_arguments_may_be_the_idempotency_key(client: TestClient) -> None:
+    first = start(client, idempotencyFields=["shop"], kwargs={"shop": "north"})
+
+    assert start(client, idempotencyFields=["shop"], args=["north"]) == {**first, "created": False}
+    assert start(client, idempotencyFields=["shop"], args=["south"])["created"]
+
+
+def test_an_unknown_task_is_told_with_the_nearest(client: TestClient) -> None:
+    problem = refused(client.post("/background-tasks", json={"task": "orders.sinc"}), 400, "UNKNOWN_TASK")
+
+    assert "did you mean 'orders.sync'?" in problem["errors"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    "name", ["os.system", "builtins.eval", "__class__", "orders.sync.__globals__", "../orders"]
+)
+def test_a_name_from_outside_never_reaches_code(client: TestClient, name: str) -> None:
+    refused(client.post("/background-tasks", json={"task": name}), 400, "UNKNOWN_TASK")
+
+
+@pytest.mark.parametrize(
+    ("task", "why"), [("orders.purge", "not offered"), ("reports.daily", "no background task")]
+)
+def test_only_what_is_offered_may_be_started(client: TestClient, task: str, why: str) -> None:
+    problem = refused(client.post("/background-tasks", json={"task": task}), 403, "NOT_STARTABLE")
+
+    assert why in problem["detail"]
+    assert client.get("/jobs").json()["items"] == []
+
+
+@pytest.mark.parametrize("body", [{"args": [1, 2, 3]}, {"kwargs": {"shp": "north"}}])
+def test_arguments_the_task_does_not_take_are_refused_with_its_signature(
+    client: TestClient, body: dict[str, Any]
+) -> None:
+    problem = refused(
+        client.post("/background-tasks", json={"task": "orders.sync", **body}), 400, "BAD_INPUT"
+    )
+
+    assert pointers(problem) == ["/args"]
+    assert "orders.sync(shop: 'str' = 'north')" in problem["errors"][0]["message"]
+
+
+def test_progress_is_committed_work_and_what_is_being_done_stands_apart(
+    client: TestClient, hand: Hand
+) -> None:
+    task = start(client)
+    lease = hand.take()
+    hand.ledger.report(lease, cursor=pack({"after": 40}, what="cursor"), done=40, total=100)
+    hand.ledger.report(lease, doing=53, message="page 6", lines=["read page 6"])
+
+    seen = client.get(f"/background-tasks/{task['id']}").json()
+
+    assert (seen["status"], seen["done"], seen["doing"], seen["total"]) == ("running", 40, 53, 100)
+    assert (seen["percent"], seen["message"], seen["attempt"], seen["chunk"]) == (40.0, "page 6", 1, 0)
+    assert seen["eta"]["state"] == "estimating"
+    assert [(line["n"], line["text"]) for line in seen["log"]] == [(1, "read page 6")]
+
+
+def test_a_failure_stays_where_it_was_and_the_retry_goes_on_from_there(
+    client: TestClient, hand: Hand
+) -> None:
+    url = f"/background-tasks/{start(client)['id']}"
+    lease = hand.take()
+    hand.ledger.report(lease, cursor=pack({"after": 40}, what="cursor"), done=40, total=100)
+    hand.ledger.report(lease, doing=53)
+    hand.ledger.settle(lease, Fail("ValueError: row 53 is bad", delay_ms=0))
+
+    failed = client.get(url).json()
+    assert (failed["status"], failed["percent"], failed["doing"]) == ("pending", 40.0, None)
+    assert failed["error"] == {"type": "ValueError", "message": "row 53 is bad", "attempt": 1}
+
+    hand.ledger.settle(lease := hand.take(), NextChunk(pack({}, what="cursor"), done=100, total=100))
+    assert lease.attempt == 2
+    between = client.get(url).json()
+    assert (between["status"], between["percent"], between["chunk"]) == ("pending", 99.9, 1)
+
+    hand.work(Succeed(pack({"rows": 100}, what="result")))
+    done = client.get(url).json()
+    assert (done["status"], done["percent"], done["eta"], done["error"]) == ("succeeded", 100.0, None, None)
+    assert done["result"] == {"rows": 100}
+    assert done["finishedAt"] is not None
+
+
+def test_cancel_holds_and_may_be_asked_twice(client: TestClient, hand: Hand) -> None:
+    url = f"/background-tasks/{start(client)['id']}"
+    hand.take()
+
+    first = client.post(f"{url}/cancel", json={"reason": "wrong shop"})
+    second = client.post(f"{url}/cancel")
+
+    assert (first.status_code, second.status_code) == (200, 200)
+    assert first.json()["status"] == "canceled"
+    assert second.json() == first.json()
+
+
+def test_what_has_succeeded_cannot_be_canceled(client: TestClient, hand: Hand) -> None:
+    url = f"/background-tasks/{start(client)['id']}"
+    hand.work(Succeed())
+
+    refused(client.post(f"{url}/cancel"), 409, "WRONG_STATE")
+
+
+def test_a_reason_stands_in_the_log_and_cannot_forge_a_line(
+    client: TestClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "tenure.api")
+
+    start(client, reason="menu\r\nINFO forged")
+
+    assert "menu\\r\\nINFO forged" in caplog.text
+
+
+def test_a_list_shows_background_tasks_only_newest_first_in_pages(client: TestClient, shop: Tenure) -> None:
+    shop.enqueue(shop.registry.get("reports.daily"), [], {}, Options())
+    made = [start(client)["id"] for _ in range(5)]
+
+    seen: list[str] = []
+    cursor = ""
+    while True:
+        page = client.get(f"/background-tasks?limit=2&cursor={cursor}").json()
+        seen += [item["id"] for item in page["items"]]
+        cursor = page["nextCursor"]
+        assert page["hasMore"] == (cursor is not None)
+        if not cursor:
+            break
+
+    assert sorted(seen) == sorted(made)
+    assert len(seen) == 5
+
+
+def test_a_list_is_filtered_by_state_and_task(client: TestClient, hand: Hand) -> None:
+    done = start(client)["id"]
+    hand.work(Succeed())
+    waiting = start(client)["id"]
+
+    def ids(query: str) -> list[str]:
+        return [item["id"] for item in client.get(f"/background-tasks?{query}").json()["items"]]
+
+    assert ids("status=succeeded") == [done]
+    assert ids("status=pending&task=orders.sync") == [waiting]
+    assert ids("task=orders.purge") == []
+    assert ids("status=dead") == []
+
+
+def test_a_foreign_id_is_not_found_whatever_is_asked_of_it(client: TestClient, shop: Tenure) -> None:
+    foreign = start(client, tenant="acme")["id"]
+    unknown = foreign[:-1] + ("0" if foreign[-1] != "0" else "1")
+
+    for tenant in ("", "?tenant=globex"):
+        for job_id in (foreign, unknown):
+            for path in ("/background-tasks/{}", "/background-tasks/{}/events", "/jobs/{}"):
+                problem = refused(client.get(path.format(job_id) + tenant), 404, "NOT_FOUND")
+                assert "acme" not in str(problem)
+            answer = client.post(
+                f"/background-tasks/{job_id}/cancel", json={"tenant": tenant[8:] or "default"}
+            )
+            refused(answer, 404, "NOT_FOUND")
+    for path in ("/jobs", "/background-tasks", "/jobs?status=pending"):
+        assert client.get(path).json()["items"] == []
+    assert client.get(f"/background-tasks/{foreign}?tenant=acme").json()["status"] == "pending"
+
+
+def test_links_name_the_tenant(client: TestClient) -> None:
+    content = start(client, tenant="acme")
+
+    assert content["links"]["self"] == f"/background-tasks/{content['id']}?tenant=acme"
+    assert client.get(content["links"]["self"]).status_code == 200
+
+
+def test_a_job_that_is_no_background_task_is_not_found_among_them(client: TestClient, shop: Tenure) -> None:
+    job = shop.enqueue(shop.registry.get("reports.daily"), [], {}, Options())
+
+    refused(client.get(f"/background-tasks/{job.id}"), 404, "NOT_FOUND")
+    refused(client.post(f"/background-tasks/{job.id}/cancel"), 404, "NOT_FOUND")
+    assert client.get(f"/jobs/{job.id}").json()["status"] == "pending"
+
+
+@pytest.mark.parametrize("job_id", ["x", "..%2f..", "a:b", "%00", "{x}", "%F0%9F%9A%80", "1" * 300])
+def test_an_id_that_cannot_be_one_is_not_found(client: TestClient, job_id: str) -> None:
+    assert client.get(f"/background-tasks/{job_id}").status_code == 404
+    assert client.post(f"/background-tasks/{job_id}/cancel").status_code == 404
+
+
+def test_links_hold_under_the_prefix_of_a_mount(shop: Tenure) -> None:
+    web = Starlette(routes=[Mount("/very/tenure", shop.api())])
+
+    with local(web) as client:
+        content = client.post("/very/tenure/background-tasks", json={"task": "orders.sync"}).json()
+
+        assert content["links"]["self"] == f"/very/tenure/background-tasks/{content['id']}"
+        assert client.get(content["links"]["self"]).json()["id"] == content["id"]

@@ -1,0 +1,126 @@
+"""The ledger as a list, and one job with its attempts."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+from starlette.testclient import TestClient
+
+from tenure import Tenure
+from tenure.lease.outcome import Fail, Succeed
+from tenure.lease.requests import Options
+
+from .conftest import Hand, pointers, refused
+
+
+def enqueue(shop: Tenure, *args: object, tenant: str = "default", task: str = "reports.daily") -> str:
+    return shop.enqueue(shop.registry.get(task), args, {}, Options(tenant=tenant)).id
+
+
+def test_a_job_shows_each_attempt(client: TestClient, shop: Tenure, hand: Hand) -> None:
+    job_id = enqueue(shop, 7)
+    first = hand.work(Fail("ValueError: no data", delay_ms=0, stack="secret frames"))
+    second = hand.work(Succeed())
+
+    seen = client.get(f"/jobs/{job_id}").json()
+
+    assert (seen["status"], seen["args"], seen["attempts"]) == (
+        "succeeded",
+        [7],
+        {"counted": 1, "max": 3, "lost": 0},
+    )
+    failed, succeeded = seen["attemptList"]
+    assert (failed["status"], failed["cause"], failed["fence"]) == ("failed", "raised", first.fence)
+    assert failed["error"] == {"type": "ValueError", "message": "no data"}
+    assert (succeeded["status"], succeeded["cause"], succeeded["fence"]) == ("succeeded", None, second.fence)
+    assert succeeded["durationMs"] >= 0
+    assert seen["effects"] is None
+    assert "secret frames" not in str(seen)
+
+
+def test_jobs_are_listed_newest_first_in_pages_without_gap_or_repeat(
+    client: TestClient, shop: Tenure
+) -> None:
+    made = [enqueue(shop) for _ in range(7)]
+    made += [enqueue(shop, task="orders.sync") for _ in range(3)]
+
+    seen: list[str] = []
+    url = "/jobs?limit=3"
+    while url:
+        page = client.get(url).json()
+        seen += [item["id"] for item in page["items"]]
+        url = f"/jobs?limit=3&cursor={page['nextCursor']}" if page["hasMore"] else ""
+
+    assert len(seen) == 10
+    assert set(seen) == set(made)
+    created = [client.get(f"/jobs/{job_id}").json()["createdAt"] for job_id in seen]
+    assert created == sorted(created, reverse=True)
+
+
+def test_a_running_job_shows_its_lease(client: TestClient, shop: Tenure, hand: Hand) -> None:
+    job_id = enqueue(shop)
+    lease = hand.take()
+
+    (seen,) = client.get("/jobs?status=running").json()["items"]
+
+    assert (seen["id"], seen["worker"], seen["fence"]) == (job_id, "hand", lease.fence)
+    assert seen["leaseUntil"] is not None
+
+
+@pytest.mark.parametrize(
+    ("query", "places"),
+    [
+        ("limit=0", ["?limit"]),
+        ("limit=101", ["?limit"]),
+        ("limit=1.5", ["?limit"]),
+        ("limit=%D9%A3", ["?limit"]),
+        ("limit=1e9", ["?limit"]),
+        ("status=done", ["?status"]),
+        ("tenant=A", ["?tenant"]),
+        ("tenant=a&tenant=b", ["?tenant"]),
+        ("statsu=dead", ["?statsu"]),
+        ("limit=0&status=x&tenant=%00&q=1", ["?q", "?tenant", "?status", "?limit"]),
+    ],
+)
+def test_wrong_parameters_are_named_all_at_once(client: TestClient, query: str, places: list[str]) -> None:
+    answer = client.get(f"/jobs?{query}")
+
+    assert answer.status_code == 400
+    assert pointers(answer.json()) == places
+
+
+def wrapped(value: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "x",
+        "!!!!",
+        "ü",
+        wrapped([]),
+        wrapped(7),
+        wrapped({"journal:reports.daily": "x"}),
+        wrapped({"journal:reports.daily": 1e400}),
+        wrapped({"journal:reports.daily": 10**30}),
+        wrapped({"journal:reports.daily": -7}),
+        base64.urlsafe_b64encode(b"[" * 9000).decode(),
+        "A" * 20_000,
+    ],
+)
+def test_a_cursor_of_another_list_is_refused(client: TestClient, shop: Tenure, cursor: str) -> None:
+    enqueue(shop)
+
+    refused(client.get("/jobs", params={"cursor": cursor}), 400, "BAD_INPUT")
+
+
+def test_tasks_are_listed_with_what_may_be_started(client: TestClient) -> None:
+    page = client.get("/tasks?limit=2").json()
+    rest = client.get(f"/tasks?cursor={page['nextCursor']}").json()
+
+    found = {item["task"]: item["startable"] for item in page["items"] + rest["items"]}
+    assert found == {"orders.purge": False, "orders.sync": True, "reports.daily": False}
+    assert (page["hasMore"], rest["hasMore"]) == (True, False)

@@ -1,0 +1,213 @@
+"""Schedules by JobKey over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tenure import Tenure
+from tenure.scheduler.definition import Trigger
+from tenure.scheduler.schedules import Schedules
+
+from .conftest import pointers, refused
+
+NIGHTLY = {
+    "task": "reports.daily",
+    "args": [3],
+    "triggers": [{"cron": "0 30 1 * * ?", "tz": "Europe/Berlin"}],
+}
+URL = "/schedules/reports.nightly"
+
+
+def test_a_schedule_is_made_seen_and_made_anew(client: TestClient) -> None:
+    made = client.put(URL, json=NIGHTLY)
+    same = client.put(URL, json=NIGHTLY)
+    other = client.put(URL, json={**NIGHTLY, "args": [4]})
+
+    assert [(answer.status_code, answer.headers["etag"]) for answer in (made, same, other)] == [
+        (201, '"1"'),
+        (200, '"1"'),
+        (200, '"2"'),
+    ]
+    assert made.headers["location"] == URL
+    seen = client.get(URL)
+    assert seen.headers["etag"] == '"2"'
+    assert seen.json() == other.json()
+    assert list(seen.json()) == [
+        *("jobKey", "tenant", "revision", "task", "args", "kwargs", "triggers", "misfire", "overlap"),
+        *("paused", "declared", "override", "effective", "exhausted"),
+    ]
+    (trigger,) = seen.json()["triggers"]
+    assert (trigger["name"], trigger["cron"], trigger["tz"], trigger["lastFire"]) == (
+        "default",
+        "0 30 1 * * ?",
+        "Europe/Berlin",
+        None,
+    )
+    assert trigger["nextFire"].endswith(":30:00.000Z")
+
+
+def test_a_change_of_what_has_moved_on_is_refused(client: TestClient) -> None:
+    client.put(URL, json=NIGHTLY)
+    client.put(URL, json={**NIGHTLY, "args": [4]})
+
+    refused(client.put(URL, json={**NIGHTLY, "args": [5]}, headers={"if-match": '"1"'}), 412, "STALE_PLAN")
+
+    assert client.get(URL).json()["args"] == [4]
+    assert client.put(URL, json={**NIGHTLY, "args": [5]}, headers={"if-match": '"2"'}).status_code == 200
+
+
+def test_if_match_star_changes_only_what_is_there(client: TestClient) -> None:
+    refused(client.put(URL, json=NIGHTLY, headers={"if-match": "*"}), 412, "STALE_PLAN")
+
+    client.put(URL, json=NIGHTLY)
+
+    assert client.put(URL, json={**NIGHTLY, "args": [9]}, headers={"if-match": "*"}).status_code == 200
+
+
+def test_if_none_match_star_makes_only_what_is_new(client: TestClient) -> None:
+    assert client.put(URL, json=NIGHTLY, headers={"if-none-match": "*"}).status_code == 201
+
+    refused(client.put(URL, json={**NIGHTLY, "args": [9]}, headers={"if-none-match": "*"}), 412, "STALE_PLAN")
+
+
+@pytest.mark.parametrize("header", ["1", 'W/"1"', '"1", "2"', '"x"', '""', '"' + "9" * 40 + '"'])
+def test_an_if_match_that_is_no_etag_of_ours_is_refused(client: TestClient, header: str) -> None:
+    refused(client.put(URL, json=NIGHTLY, headers={"if-match": header}), 400, "BAD_INPUT")
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "places"),
+    [
+        ({"task": "reports.dialy"}, "UNKNOWN_TASK", ["/task"]),
+        ({"task": None}, "BAD_INPUT", ["/task"]),
+        ({"args": [1, 2]}, "BAD_INPUT", ["/args"]),
+        ({"triggers": []}, "BAD_INPUT", ["/triggers"]),
+        ({"triggers": "0 0 2 * * ?"}, "BAD_INPUT", ["/triggers", "/triggers"]),
+        ({"triggers": [7]}, "BAD_INPUT", ["/triggers/0", "/triggers"]),
+        ({"triggers": [{"cron": "0 2 * *"}]}, "BAD_CRON", ["/triggers/0/cron"]),
+        ({"triggers": [{"cron": "0 0 31 2 *"}]}, "BAD_CRON", ["/triggers/0/cron"]),
+        ({"triggers": [{"cron": "0-99999999/1 * * * *"}]}, "BAD_CRON", ["/triggers/0/cron"]),
+        ({"triggers": [{"cron": ",".join("1" * 400) + " * * * *"}]}, "BAD_CRON", ["/triggers/0/cron"]),
+        ({"triggers": [{"cron": "@daily", "tz": "Europe/Berlim"}]}, "BAD_INPUT", ["/triggers/0/tz"]),
+        ({"triggers": [{"cron": "@daily", "tz": "../etc/passwd"}]}, "BAD_INPUT", ["/triggers/0/tz"]),
+        ({"triggers": [{"cron": "@daily", "dst": "never"}]}, "BAD_INPUT", ["/triggers/0/dst"]),
+        ({"triggers": [{"cron": "@daily", "name": "A B"}]}, "BAD_INPUT", ["/triggers"]),
+        ({"triggers": [{"cron": "@daily"}, {"cron": "@hourly"}]}, "BAD_INPUT", ["/triggers"]),
+        ({"triggers": [{"cron": "@daily"}] * 101}, "BAD_INPUT", ["/triggers", "/triggers"]),
+        ({"triggers": [{"corn": "@daily"}]}, "BAD_INPUT", ["/triggers/0/corn", "/triggers/0/cron"]),
+        ({"triggers": [{"cron": "@daily", "every": "5m"}]}, "BAD_INPUT", ["/triggers/0/every"]),
+        ({"misfire": "never"}, "BAD_INPUT", ["/misfire"]),
+        ({"overlap": "maybe"}, "BAD_INPUT", ["/overlap"]),
+        ({"enabled": False}, "BAD_INPUT", ["/enabled"]),
+        ({"flow": "x"}, "BAD_INPUT", ["/flow"]),
+        ({"tenant": "{x}"}, "BAD_INPUT", ["/tenant"]),
+    ],
+)
+def test_what_is_wrong_with_a_schedule_is_named(
+    client: TestClient, change: dict[str, Any], code: str, places: list[str]
+) -> None:
+    answer = client.put(URL, json={**NIGHTLY, **change})
+
+    problem = answer.json()
+    assert answer.status_code == 400, problem
+    assert pointers(problem) == places
+    assert problem["code"] == code or len(places) > 1
+    assert client.get("/schedules").json()["items"] == []
+
+
+def test_a_trigger_that_never_fires_again_is_refused(client: TestClient) -> None:
+    answer = client.put(URL, json={**NIGHTLY, "triggers": [{"cron": "0 0 20 19 8 ? 2019"}]})
+
+    assert answer.status_code == 400
+    assert "never fires again" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("key", ["a.", ".b", "%20a", "a%0Ab", "x" * 201])
+def test_a_job_key_that_is_none_is_refused(client: TestClient, key: str) -> None:
+    refused(client.put(f"/schedules/{key}", json=NIGHTLY), 400, "BAD_INPUT")
+
+
+@pytest.mark.parametrize("key", ["a:b.c", "{x}", "日次.集計", "*", "a.b.c"])
+def test_a_job_key_may_be_any_printable_text(client: TestClient, key: str) -> None:
+    made = client.put(f"/schedules/{key}", json=NIGHTLY)
+
+    assert made.json()["jobKey"] == key
+    assert client.get(made.headers["location"]).json()["jobKey"] == key
+
+
+def test_schedules_are_listed_by_name_in_pages(client: TestClient) -> None:
+    names = sorted(["a.a", "b.a", "b.b", "c", "d.d"])
+    for name in names:
+        client.put(f"/schedules/{name}", json=NIGHTLY)
+
+    seen: list[str] = []
+    url = "/schedules?limit=2"
+    while url:
+        page = client.get(url).json()
+        seen += [item["jobKey"] for item in page["items"]]
+        url = f"/schedules?limit=2&cursor={page['nextCursor']}" if page["hasMore"] else ""
+
+    assert seen == names
+
+
+def test_the_next_fires_of_all_triggers_come_in_order(client: TestClient) -> None:
+    triggers = [{"name": "hourly", "cron": "@hourly"}, {"name": "half", "cron": "30 * * * *"}]
+    client.put(URL, json={**NIGHTLY, "triggers": triggers})
+
+    planned = client.get(f"{URL}/next?count=4").json()["items"]
+
+    assert [one["fireTime"] for one in planned] == sorted(one["fireTime"] for one in planned)
+    assert {one["trigger"] for one in planned} == {"hourly", "half"}
+    assert len(planned) == 4
+
+
+def test_fires_are_listed_newest_first_over_months(client: TestClient, shop: Tenure) -> None:
+    """Each edit of a schedule that is overdue leaves one record, at the moment of the edit."""
+    instants = [1_790_000_000_000 + day * 20 * 86_400_000 for day in range(4)]
+    for number, at in enumerate(instants):
+        then = Schedules(shop.ledger().at(at))
+        then.put(
+            "reports.nightly", shop.registry.get("reports.daily"), [Trigger("a", "@daily")], args=[number]
+        )
+    fires = f"{URL}/fires"
+
+    everything = client.get(fires).json()
+    paged: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = client.get(f"{fires}?limit=1&cursor={cursor}").json()
+        paged += [item["fireTime"] for item in page["items"]]
+        cursor = page["nextCursor"]
+
+    records = everything["items"]
+    assert [record["outcome"] for record in records] == ["skipped"] * 3
+    assert {record["reason"] for record in records} == {"superseded"}
+    assert list(records[0]) == [
+        *("jobKey", "trigger", "fireTime", "outcome", "reason", "jobId", "at", "lagMs", "scheduler")
+    ]
+    times = [record["fireTime"] for record in records]
+    assert times == sorted(times, reverse=True)
+    assert len({time[:7] for time in times}) > 1
+    assert paged == times
+
+
+def test_fires_are_those_of_a_trigger_of_the_schedule(client: TestClient) -> None:
+    client.put(URL, json=NIGHTLY)
+
+    assert client.get(f"{URL}/fires?trigger=default").json()["items"] == []
+    assert pointers(refused(client.get(f"{URL}/fires?trigger=x:y"), 400, "BAD_INPUT")) == ["?trigger"]
+    for cursor in ("x", "MjAyNjEzOjE", "MjAyNjAxOi0y"):
+        refused(client.get(f"{URL}/fires?cursor={cursor}"), 400, "BAD_INPUT")
+
+
+def test_a_foreign_schedule_is_not_found(client: TestClient) -> None:
+    client.put(URL, json={**NIGHTLY, "tenant": "acme"})
+
+    for path in ("", "/next", "/fires"):
+        refused(client.get(f"{URL}{path}"), 404, "NOT_FOUND")
+        refused(client.get(f"{URL}{path}?tenant=globex"), 404, "NOT_FOUND")
+        assert client.get(f"{URL}{path}?tenant=acme").status_code == 200
+    assert client.get("/schedules").json()["items"] == []
