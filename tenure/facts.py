@@ -93,6 +93,11 @@ def _facts(
         warnings.append(
             f"{address} hides its configuration: durability {durability!r} is your word, not seen"
         )
+    if fsync == "everysec" and durability == "process":
+        warnings.append(
+            f"{address} has appendfsync everysec: a server killed during an fsync can lose up to 2 s of "
+            "acknowledged jobs; with no it loses them only when the machine fails, with always never"
+        )
     if durability == "memory":
         warnings.append(f"{address} keeps jobs in memory only: they end with the server (appendonly is off)")
     return ServerFacts(

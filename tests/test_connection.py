@@ -45,14 +45,18 @@ def wait_until(condition: Callable[[], object], seconds: float = 10) -> None:
         time.sleep(0.005)
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 class Server:
     """A server of one test on a loopback port, with the options given."""
 
     def __init__(self, folder: Path, options: dict[str, str]) -> None:
         folder.mkdir(exist_ok=True)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         options = {"port": str(self.port), "bind": "127.0.0.1", "dir": str(folder), "save": "", **options}
         self.args = [word for name, value in options.items() for word in (f"--{name}", value)]
         self.url = f"redis://127.0.0.1:{self.port}/0"
@@ -201,19 +205,22 @@ def test_threads_share_a_store(embedded: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "durability"),
+    ("options", "durability", "warns"),
     [
-        ({"appendonly": "no"}, "memory"),
-        ({"appendonly": "yes"}, "process"),
-        ({"appendonly": "yes", "appendfsync": "no"}, "process"),
-        ({"appendonly": "yes", "appendfsync": "always"}, "disk"),
+        ({"appendonly": "no", "appendfsync": "no"}, "memory", ["memory only"]),
+        ({"appendonly": "yes", "appendfsync": "everysec"}, "process", ["up to 2 s"]),
+        ({"appendonly": "yes", "appendfsync": "no"}, "process", []),
+        ({"appendonly": "yes", "appendfsync": "always"}, "disk", []),
     ],
 )
-def test_what_a_server_reaches_is_seen(start: Start, options: dict[str, str], durability: str) -> None:
+def test_what_a_server_reaches_is_seen(
+    start: Start, options: dict[str, str], durability: str, warns: list[str]
+) -> None:
     store = connect(Settings(redis_url=start(**options).url))
 
     assert store.facts.durability == durability
-    assert bool(store.facts.warnings) == (durability == "memory")
+    assert len(store.facts.warnings) == len(warns)
+    assert all(words in text for words, text in zip(warns, store.facts.warnings, strict=True))
     store.close()
 
 
@@ -373,7 +380,7 @@ def test_a_unix_socket_works(start: Start, tmp_path: Path) -> None:
 
 
 def test_a_server_in_cluster_mode_gets_a_cluster_client(start: Start) -> None:
-    server = start(cluster_enabled="yes")
+    server = start(cluster_enabled="yes", cluster_port=str(free_port()))
     server.raw("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
     wait_until(lambda: server.raw("CLUSTER INFO")["cluster_state"] == "ok")
 

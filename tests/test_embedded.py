@@ -200,7 +200,7 @@ def test_the_server_keeps_what_a_job_store_needs(server: EmbeddedServer) -> None
     asked = ("appendonly", "appendfsync", "save", "maxmemory-policy", "hash-max-listpack-value")
     found = client(server).config_get(*asked)
 
-    assert [found[name] for name in asked] == ["yes", "everysec", "", "noeviction", "1024"]
+    assert [found[name] for name in asked] == ["yes", "no", "", "noeviction", "1024"]
 
 
 def test_eight_processes_at_once_share_one_server(
@@ -259,6 +259,14 @@ def test_a_killed_server_comes_back_with_everything_acknowledged(server: Embedde
     server.ensure()
 
     assert client(server).dbsize() == 1_000
+
+
+def test_a_round_of_sync_says_when_to_come_back(server: EmbeddedServer) -> None:
+    assert server.sync() == 1.0
+    server.ensure()
+    client(server).set("job", "1")
+
+    assert server.sync() == 1.0
 
 
 def test_a_killed_user_leaves_the_server_to_the_next_one(
