@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from difflib import get_close_matches
 from importlib import import_module
@@ -38,6 +39,12 @@ class Commands(click.Group):
         command = getattr(import_module(f".{module}", __name__), name)
         assert isinstance(command, click.Command)
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for arg in args:
+            if arg.encode("utf-8", "ignore").decode() != arg:
+                ctx.fail(f"{arg!r:.80} is not valid text: arguments must be UTF-8.")
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -83,6 +90,8 @@ def root() -> None:
 
 def main() -> None:
     """The entry point of the `tenure` script."""
+    if sys.stdout is None:  # closed by the caller: nobody wants to read it
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as we live
     try:
         root(prog_name="tenure")
     except KeyboardInterrupt:

@@ -45,7 +45,7 @@ def _find(code: str) -> Explanation:
     near = get_close_matches(_form(code), forms, 1)
     raise BadInput(
         f"code {code!r:.60} is not one of Tenure's",
-        hint=f"tenure explain {forms[near[0]].code}" if near else "tenure explain lists all",
+        hint=f"tenure explain {forms[near[0]].code}" if near else "tenure explain",
     )
 
 

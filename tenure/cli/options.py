@@ -91,8 +91,8 @@ def _fault(exc: BaseException) -> str:
         return f"{exc.msg} ({exc.filename}, line {exc.lineno})"
     where, trace = "", exc.__traceback__
     while trace:
-        file = trace.tb_frame.f_code.co_filename
-        if not file.startswith("<") and not file.startswith(str(Path(__file__).resolve().parents[2])):
-            where = f" ({file}, line {trace.tb_lineno})"
+        module = str(trace.tb_frame.f_globals.get("__name__"))
+        if module.partition(".")[0] not in ("tenure", "importlib"):
+            where = f" ({trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno})"
         trace = trace.tb_next
     return clean_line(f"{type(exc).__name__}: {exc}{where}")

@@ -51,6 +51,10 @@ def report(exc: BaseException) -> int:
     if isinstance(exc, BrokenPipeError):
         _forget_stdout()
         return 0  # the reader, like `head`, has all it wanted
+    if isinstance(exc, OSError):
+        click.echo(f"error: {clean(str(exc))}", err=True)
+        _forget_stdout()  # what could not be written must not be tried again
+        return 1
     said = store_error(exc, "the store") if isinstance(exc, RedisError) else exc
     if not isinstance(said, TenureError):
         raise exc

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,7 +94,32 @@ class Cli:
         assert "Traceback" not in err, err
         return Said(process.returncode, out, err)
 
+    def on_screen(self, *args: str, columns: int = 80, **env: str) -> str:
+        """Run a command in a terminal; answers all that it wrote there."""
+        ours, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tenure", *args],
+            cwd=self.folder,
+            env={**_clean(), "TERM": "xterm", **self.env, **env},
+            stdin=its,
+            stdout=its,
+            stderr=its,
+        )
+        os.close(its)
+        written = b""
+        with suppress(OSError):  # what Linux says at the end
+            while part := os.read(ours, 4096):
+                written += part
+        os.close(ours)
+        process.wait()
+        return written.decode().replace("\r\n", "\n")
+
 
 def _clean() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TENURE_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TENURE_") and name not in ("COLUMNS", "NO_COLOR")
+    }
     return {**kept, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}

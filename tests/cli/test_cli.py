@@ -220,8 +220,50 @@ def test_a_closed_pipe_is_no_error(cli: Cli) -> None:
     assert process.stderr.read() == ""
 
 
-def test_without_a_terminal_there_is_no_colour(cli: Cli) -> None:
+def test_colour_is_for_terminals_that_want_it(cli: Cli) -> None:
+    assert "\x1b[1mCODE" in cli.on_screen("explain")
     assert "\x1b" not in cli.run("explain").out
+    assert "\x1b" not in cli.on_screen("explain", NO_COLOR="1")
+    assert "\x1b" not in cli.on_screen("explain", TERM="dumb")
+
+
+@pytest.mark.parametrize("columns", [80, 60, 40])
+def test_tables_fit_their_terminal(cli: Cli, columns: int) -> None:
+    lines = cli.on_screen("explain", columns=columns, NO_COLOR="1").splitlines()
+
+    assert max(len(line) for line in lines) == columns
+    assert len(lines) > 40
+
+
+def test_a_table_that_is_read_by_a_program_is_not_cut(cli: Cli) -> None:
+    assert "…" not in cli.run("explain").out
+
+
+def test_output_that_cannot_be_written_is_told(cli: Cli) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(
+            [sys.executable, "-m", "tenure", "explain"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert (process.returncode, process.stderr) == (1, "error: [Errno 28] No space left on device\n")
+
+
+def test_an_argument_that_is_no_text_is_refused(cli: Cli) -> None:
+    said = cli("jobs", "show", "\udcff")
+
+    assert said.code == 2
+    assert "is not valid text" in said.err
+
+
+def test_a_bug_of_ours_is_not_dressed_up(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenure.cli.explain.explanations", lambda: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        cli("explain")
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,10 @@ def test_watching_an_ended_job_says_how_it_ended(cli: Cli, now_ledger: Ledger, d
     assert "next: tenure jobs show 01J00000000000000000000000" in bad.err
 
 
+def test_on_a_terminal_the_line_is_drawn_over_itself(cli: Cli, done: str) -> None:
+    assert cli.on_screen("jobs", "watch", done) == "\r\x1b[2Ksucceeded\n"
+
+
 def test_watching_as_json_gives_an_object_a_line(cli: Cli, done: str) -> None:
     said = cli("jobs", "watch", done, "-o", "json")
 
