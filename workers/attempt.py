@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import os
 import random
@@ -37,10 +38,12 @@ class Attempts:
         try:
             try:
                 self._interrupts.arm(ticket.limit_at)
-                value = self._call(task, ticket)
+                # a context of its own: what a job sets in context variables is not the next one's
+                value = contextvars.copy_context().run(self._call, task, ticket)
             finally:
                 self._interrupts.disarm()
         except BaseException as exc:
+            self._interrupts.disarm()  # it may have broken into the line above
             return failed(self._interrupts.raised or exc, task, ticket.failures)
         return returned(value)
 
@@ -56,7 +59,11 @@ class Attempts:
     def _await(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         if self._loop is None:
             self._loop = asyncio.Runner()
-        return self._loop.run(self._watched(coroutine))
+        try:
+            return self._loop.run(self._watched(coroutine), context=contextvars.copy_context())
+        except (SystemExit, KeyboardInterrupt):
+            self._loop = None  # these leave it in the middle of a step
+            raise
 
     async def _watched(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         current = cast("asyncio.Task[Any]", asyncio.current_task())

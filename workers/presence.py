@@ -79,5 +79,6 @@ class Presence:
 
 def _long_running(crew: Crew) -> list[Any]:
     now = time.monotonic()
-    heads = [(slot, slot.head) for slot in crew.slots]
-    return [row for slot, row in heads if row is not None and slot.quiet_for(now) > SHOWN_AFTER_S]
+    # the loop's thread changes the rows meanwhile: `list` takes them in one step
+    heads = [list(slot.rows.values())[:1] for slot in crew.slots if slot.quiet_for(now) > SHOWN_AFTER_S]
+    return [row for head in heads for row in head]

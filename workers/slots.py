@@ -35,7 +35,8 @@ class Slot:
         self._tickets, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.stream, stream = socket.socketpair()
         self._control, control = socket.socketpair()
-        self.stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+        for end in (self._tickets, self.stream):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
         self._reader = Reader(self.stream)
         self._untaken = theirs.dup()  # the slot's end: with it, what the slot has not taken is taken back
         zygote.fork(key, [theirs, stream, control])

@@ -119,7 +119,7 @@ def outcome_frame(outcome: Outcome) -> list[Any]:
 
 
 def outcome_of(frame: list[Any]) -> Outcome:
-    kind = _KINDS[frame[0]]
+    kind = _KINDS[int(frame[0])]
     if kind in (Fail, Lose):
         frame[2] = Cause(frame[2])
     return cast(Outcome, kind(*frame[1:]))

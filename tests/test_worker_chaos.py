@@ -1,0 +1,38 @@
+"""Workers, fork servers and slots are killed at random while jobs run: nothing is lost, nothing is accepted twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from pathlib import Path
+
+from .test_worker import Shop, Start, env, lines, note, shop, worker
+from .worker_process import alive, wait_until
+
+__all__ = ["env", "note", "shop", "worker"]  # fixtures
+
+JOBS, KILLS = 400, 8
+
+
+def test_what_is_killed_at_random_loses_nothing(worker: Start, shop: Shop, note: Path) -> None:
+    chance = random.Random(7)
+    jobs = [shop.make("mark", str(note), max_lost=100) for _ in range(JOBS // 2)]
+    jobs += [shop.make("nap", str(note), 0.02, max_lost=100) for _ in range(JOBS // 2)]
+    workers = [worker(lease_ms=1_000) for _ in range(2)]
+
+    for kill in range(1, KILLS + 1):
+        wait_until(lambda enough=kill * JOBS // 20: len(lines(note)) > enough, "some more jobs to run")
+        at = chance.randrange(2)
+        victim = chance.choice([workers[at].pid, *workers[at].family()])
+        os.kill(victim, signal.SIGKILL)
+        wait_until(lambda victim=victim: not alive(victim), "its death")
+        if workers[at].process.poll() is not None or not workers[at].family():
+            workers[at] = worker(lease_ms=1_000)
+
+    for job in jobs:
+        view = shop.ended(job, deadline=30)
+        assert view.status == "succeeded"
+        assert [attempt.status for attempt in view.attempts].count("succeeded") == 1
+        fences = [attempt.fence for attempt in view.attempts]
+        assert fences == sorted(set(fences))
