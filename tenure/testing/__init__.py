@@ -32,8 +32,9 @@ from .dump import difference, dump, wipe
 from .faults import Died, Faults
 from .invariants import Invariants
 from .servers import Server
+from .waiting import wait_until
 
-__all__ = ["START", "Died", "Faults", "Invariants", "Server", "difference", "dump", "wipe"]
+__all__ = ["START", "Died", "Faults", "Invariants", "Server", "difference", "dump", "wait_until", "wipe"]
 
 START = 1_790_000_000_000
 """Where the tests' clock stands at first, in epoch milliseconds: a Monday in September 2026."""
@@ -49,7 +50,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "store: uses Tenure's server (set by itself); -m store runs these alone")
+    config.addinivalue_line(
+        "markers", "store: uses Tenure's server (set by itself); -m store runs these alone"
+    )
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
