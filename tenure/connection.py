@@ -48,6 +48,7 @@ CONNECTIONS = 512
 PASSING = (
     ConnectionError,
     TimeoutError,
+    OSError,  # redis-py 6 tries again with the socket's own error
     ReadOnlyError,
     MasterDownError,
     ClusterDownError,
