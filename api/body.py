@@ -19,9 +19,9 @@ SLOWEST_S = 20.0
 
 async def read_body(request: Request) -> bytes:
     """The bytes of the body. Refuses another type, an encoding, more than `LIMIT` bytes, and a body that trickles."""
-    encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    if encoding != "identity":
-        raise Encoded(f"the body is encoded with {encoding!r:.40}", hint="send it as it is")
+    for encoding in request.headers.getlist("content-encoding"):
+        if encoding.strip().lower() != "identity":
+            raise Encoded(f"the body is encoded with {encoding!r:.40}", hint="send it as it is")
     length = request.headers.get("content-length", "0")
     if length.isascii() and length.isdigit() and len(length) < 20 and int(length) > LIMIT:
         raise _too_large(f"{int(length):,} bytes")

@@ -16,7 +16,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from .background import background_task
-from .hub import Feed, Hub, Snapshot, Watched
+from .hints import Watched
+from .hub import Feed, Hub, Snapshot
 from .jobs import ledger_of
 from .needs import App
 

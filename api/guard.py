@@ -59,19 +59,19 @@ def check(scope: Scope) -> None:
     """Return if the request may come in. Raises LoopbackOnly, WrongHost or CrossOrigin."""
     headers = Headers(scope=scope)
     _check_client(scope.get("client"), headers)
-    host = headers.get("host", "")
-    name, _ = _host(host)
-    if not is_loopback(name):
+    hosts = headers.getlist("host")
+    host = hosts[0] if len(hosts) == 1 else ""
+    if not is_loopback(_host(host)[0]):
         raise WrongHost(
             f"the request is for host {host!r:.80}; without credentials it must be this machine",
             hint="call it as http://localhost or http://127.0.0.1",
         )
-    origin = headers.get("origin")
-    if origin is not None and scope["method"] not in SAFE and not _same(origin, scope["scheme"], host):
-        raise CrossOrigin(
-            f"a page of {origin!r:.80} asks for a change at {host!r:.80}",
-            hint="only pages served from here may; leave the header Origin out in scripts",
-        )
+    for origin in headers.getlist("origin"):
+        if scope["method"] not in SAFE and not _same(origin, scope["scheme"], host):
+            raise CrossOrigin(
+                f"a page of {origin!r:.80} asks for a change at {host!r:.80}",
+                hint="only pages served from here may; leave the header Origin out in scripts",
+            )
 
 
 def _check_client(client: tuple[str, int] | None, headers: Headers) -> None:

@@ -2,67 +2,87 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from redis.exceptions import RedisError
 
-from ..lease.loop import retry_after
-from ..scripts.errors import TenureError
+from ..lease.loop import Loop
 from ..scripts.keys import watch_channel
+from ..scripts.store_errors import store_error
 from .needs import App
 
 POLL_S = 0.5
-log = logging.getLogger("tenure.api")
+
+Watched = tuple[str, str]
+"""Tenant and id of a background task."""
 
 
 class Hints:
-    """Calls `changed(tenant, id)` from a thread of its own, as long as somebody wants it."""
+    """Calls `changed(watched)` from a thread of its own, as long as somebody wants it.
 
-    def __init__(self, app: App, changed: Callable[[str, str], None]) -> None:
+    `changed(None)` says that anything may have changed: it listens only from now on.
+    """
+
+    def __init__(self, app: App, changed: Callable[[Watched | None], None]) -> None:
         self._app = app
         self._changed = changed
         self._lock = threading.Lock()
         self._wanted = False
-        self._thread: threading.Thread | None = None
+        self._loop: Loop | None = None
+        self._pubsub: Any = None
 
     def want(self, wanted: bool) -> None:
-        """Begin to listen, or end it within a moment; a thread that has not ended yet is used again."""
+        """Begin to listen, or end it within a moment.
+
+        A thread that has not ended yet is used again: there is never a second one.
+        """
         with self._lock:
             self._wanted = wanted
-            if wanted and self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="tenure-hints", daemon=True)
-                self._thread.start()
+            if self._loop:
+                self._loop.wake()
+            elif wanted:
+                self._loop = Loop(self, "tenure-hints")
+                self._loop.start()
 
-    def _run(self) -> None:
-        failures = 0
-        while not self._over():
-            try:
-                self._listen()
-                failures = 0
-            except (RedisError, TenureError, OSError) as exc:
-                failures += 1
-                if failures == 1:
-                    log.warning("hints of changed tasks are away, tasks are re-read by the clock: %s", exc)
-                threading.Event().wait(min(retry_after(failures), 2.0))
-
-    def _over(self) -> bool:
-        with self._lock:
+    def round(self) -> float:
+        """Wait a moment for one message."""
+        if self._ended():
+            return 0.0
+        try:
+            self._listen()
+        except Exception as exc:
+            self._hang_up()
             if not self._wanted:
-                self._thread = None
-            return not self._wanted
+                return 0.0  # the application was closed under us, and nobody minds
+            if isinstance(exc, RedisError):
+                raise store_error(exc, "the store") from exc
+            raise
+        return 0.0
+
+    def _ended(self) -> bool:
+        with self._lock:
+            if self._wanted or self._loop is None:
+                return False
+            self._hang_up()
+            self._loop.stop()
+            self._loop = None
+            return True
 
     def _listen(self) -> None:
-        client: Any = self._app.blocking_redis()
-        pubsub = client.pubsub(ignore_subscribe_messages=True)
-        try:
-            pubsub.subscribe(watch_channel(self._app.ledgers().namespace))
-            while self._wanted:
-                message = pubsub.get_message(timeout=POLL_S)
-                if message:
-                    tenant, job_id, _revision = message["data"].decode().split(" ")
-                    self._changed(tenant, job_id)
-        finally:
+        if self._pubsub is None:
+            client: Any = self._app.blocking_redis()
+            self._pubsub = client.pubsub()
+            self._pubsub.subscribe(watch_channel(self._app.ledgers().namespace))
+        message = self._pubsub.get_message(timeout=POLL_S)
+        if message and message["type"] == "message":
+            tenant, job_id, _revision = message["data"].decode().split(" ")
+            self._changed((tenant, job_id))
+        elif message:
+            self._changed(None)
+
+    def _hang_up(self) -> None:
+        pubsub, self._pubsub = self._pubsub, None
+        if pubsub is not None:
             pubsub.close()

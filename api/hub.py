@@ -21,7 +21,7 @@ from ..lease.jobs import JobView
 from ..scripts.errors import NotFound, StoreError
 from . import views
 from .background import background_task
-from .hints import Hints
+from .hints import Hints, Watched
 from .needs import App
 from .stopping import server_stops
 
@@ -30,9 +30,6 @@ RECHECK_S = 2.0
 STOP_POLL_S = 0.25
 READERS = 8
 log = logging.getLogger("tenure.api")
-
-Watched = tuple[str, str]
-"""Tenant and id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +175,11 @@ class Hub:
         tenant, job_id = watched
         return Snapshot.of(background_task(self._app.ledger(tenant), job_id))
 
-    def _changed(self, tenant: str, job_id: str) -> None:
-        feed = self._feeds.get((tenant, job_id))
-        if feed:
-            feed.hint()
+    def _changed(self, watched: Watched | None) -> None:
+        """From the thread of the hints."""
+        for feed in [self._feeds.get(watched)] if watched else list(self._feeds.values()):
+            if feed:
+                feed.hint()
 
     def _watch_server(self) -> None:
         if self._sentry is None or self._sentry.done():
