@@ -400,9 +400,11 @@ def test_a_store_that_comes_back_within_the_patience_is_waited_for(start: Start)
     back = threading.Timer(0.5, server.start)
     back.start()
 
-    assert ask(store, "GET", "job") == b"1"
-    back.join()
-    store.close()
+    try:
+        assert ask(store, "GET", "job") == b"1"
+    finally:
+        back.join()
+        store.close()
 
 
 def test_patience_ends(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
