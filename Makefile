@@ -6,11 +6,12 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 PARALLEL ?= -n auto
 
-.PHONY: help demo test lint fakeredis cluster redis suite clean
+.PHONY: help demo test lint fakeredis cluster redis suite bench clean
 
 help:
 	@echo "make demo    a real server, two workers and the API; a real import, watched, ends by itself (ARGS=--stay keeps it up)"
 	@echo "make test    lint, types, and all tests on every kind of server; single legs: lint fakeredis cluster redis suite"
+	@echo "make bench   figures of this machine: the scripts, one worker, the cron engine"
 	@echo "make clean   remove what these made"
 
 demo: .venv/demo.ready
@@ -44,6 +45,12 @@ redis: .venv/test.ready
 suite: .venv/test.ready
 	@echo "== the whole suite on the embedded server"
 	@$(PYTEST) $(PARALLEL)
+
+# What this machine makes of Tenure: figures to compare with each other, not with another day's.
+bench: .venv/test.ready
+	@$(BIN)/python -m bench.store
+	@$(BIN)/python -m bench.worker
+	@$(BIN)/python -m bench.cron
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

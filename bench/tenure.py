@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from peers import tasks
 from peers.base import Peer
+
 from tenure import Settings, Tenure
 from tenure.lease.ledger import NewJob
 from tenure.lease.payload import pack_args

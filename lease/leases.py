@@ -123,7 +123,7 @@ class Leases:
             if patience <= 0 and time.monotonic() >= until:
                 raise LeaseTaken(
                     f"lease {name!r} is taken; its holder's time is over in {left} ms, you waited {wait_ms} ms",
-                    hint="wait longer (wait=...), or look who holds it: tenure lease show",
+                    hint="wait longer: wait='30s'",
                 )
             self._wait(name, max(patience, 0.001))
 

@@ -11,7 +11,7 @@ from ..scripts import Call, Keys, Scripts
 from ..scripts.errors import NotFound, TenureError
 from ..scripts.loader import Arg, item, texts
 from . import views
-from .ids import new_id
+from .ids import is_id, new_id
 from .index import DUE, REAP, TenantIndex
 from .jobs import Claim, Enqueued, JobView, Lease, News, Page
 from .listing import list_jobs
@@ -185,10 +185,11 @@ class Ledger:
 
     def get_many(self, job_ids: Sequence[str], lines: int = 0) -> Sequence[JobView]:
         """Those of the jobs that exist, in the order asked."""
-        if not job_ids:
+        known = [job_id for job_id in job_ids if is_id(job_id)]
+        if not known:
             return []
         return self.scripts.run(
-            self._call("read", {"lines": lines}, lambda reply: views.jobs(self.tenant, reply), list(job_ids))
+            self._call("read", {"lines": lines}, lambda reply: views.jobs(self.tenant, reply), known)
         )
 
     def list(

@@ -119,4 +119,4 @@ def _find(exc: Exception, text: str) -> tuple[type[StoreError], str, str]:
     for known in type(exc).__mro__:
         if known in _CODES:
             return _SAYS[_CODES[known]]
-    return StoreError, "refused a call", "see the server's log; `tenure doctor` looks closer"
+    return StoreError, "refused a call", "see the server's log; `tenure status` shows what it says of itself"

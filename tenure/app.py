@@ -12,7 +12,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
@@ -150,9 +149,11 @@ class Tenure:
         self.schedules = ScheduleBook(self)
         self.jobs = JobBook(self)
 
-    @cached_property
+    @property
     def settings(self) -> Settings:
-        return self._settings or Settings.load(os.environ, Path.cwd())
+        if self._settings is None:
+            self._settings = Settings.load(os.environ, Path.cwd())
+        return self._settings
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 

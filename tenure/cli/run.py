@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
 
 import click
 
 from ..lease.loop import Loop
 from ..lease.tasks import check_pool
 from ..scheduler.scheduler import Scheduler
-from ..workers.application import Application
 from ..workers.ledger_worker import run_worker
 from ..workers.naming import worker_name
 from ..workers.options import WorkerOptions
@@ -46,7 +44,7 @@ def worker(app_name: str | None, pools: tuple[str, ...], slots: int, burst: bool
     say(f"worker with {slots} slots in each of {', '.join(pools)}; Ctrl-C stops it")
     # It forks the slots before the store is opened, so nothing here may open it; and the threads it leaves behind may
     # still read from it, so it is closed by the end of the process.
-    run_worker(cast(Application, app), pools, options=WorkerOptions(slots=slots), burst=burst)
+    run_worker(app, pools, options=WorkerOptions(slots=slots), burst=burst)
     say("worker has stopped")
 
 
