@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tenure.testing import Server
+from tenure import Tenure
 
 APPLICATION = """
 from starlette.applications import Starlette
@@ -39,14 +39,11 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=["api", "mounted"])
-def server(
-    request: pytest.FixtureRequest, place: Path, tenure_server: Server, tenure_namespace: str
-) -> Iterator[subprocess.Popen[str]]:
-    assert tenure_server.url
+def server(request: pytest.FixtureRequest, place: Path, app: Tenure) -> Iterator[subprocess.Popen[str]]:
     env = {
         **os.environ,
-        "TENURE_REDIS_URL": tenure_server.url,
-        "TENURE_NAMESPACE": tenure_namespace,
+        "TENURE_REDIS_URL": app.settings.redis_url or "",
+        "TENURE_NAMESPACE": app.settings.namespace,
         "PYTHONPATH": os.pathsep.join([str(place), *(path for path in sys.path if path)]),
     }
     command = [sys.executable, "-m", "uvicorn", f"shopweb:{request.param}", "--port", "0"]
