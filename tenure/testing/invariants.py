@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ..lease.ids import fire_id
@@ -56,6 +57,7 @@ class Row:
 
     id: str
     fields: dict[str, str]
+    state: State
     attempts: list[Attempt]
     stored: dict[str, bytes]
 
@@ -65,14 +67,10 @@ class Row:
         fields = DEFAULTS | {_LONG[name]: value for name, value in text.items() if name in _LONG}
         numbers = sorted(int(name[1:]) for name in text if name[0] == "a" and name[1:].isdigit())
         attempts = [Attempt.read(number, text[f"a{number}"]) for number in numbers]
-        return cls(id_, fields, attempts, stored)
+        return cls(id_, fields, State(fields["state"]), attempts, stored)
 
     def number(self, name: str) -> int:
         return int(self.fields[name])
-
-    @property
-    def state(self) -> State:
-        return State(self.fields["state"])
 
     @property
     def run_at(self) -> int:
@@ -83,7 +81,7 @@ class Row:
         return float(self.number("priority") * BAND + self.run_at)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tenant:
     """The keys of one tenant, by family and then by the last part of their names."""
 
@@ -96,6 +94,7 @@ class Tenant:
     def all(self, family: str) -> dict[tuple[str, ...], Any]:
         return self.keys.get(family, {})
 
+    @cached_property
     def rows(self) -> list[Row]:
         return [
             Row.read(id_, {name.decode(): value for name, value in stored.items()})
@@ -131,7 +130,7 @@ class Invariants:
         )
 
     def _history(self, tenant: Tenant) -> Said:
-        for row in tenant.rows():
+        for row in tenant.rows:
             for attempt in row.attempts:
                 if not attempt.open:
                     before = self._ended.setdefault((tenant.name, row.id, attempt.number), attempt.packed)
@@ -176,7 +175,7 @@ def _by_tenant(dump: Dump) -> tuple[dict[str, Tenant], list[str]]:
 
 
 def _rows_are_sound(tenant: Tenant) -> Said:
-    for row in tenant.rows():
+    for row in tenant.rows:
         for name, value in row.stored.items():
             if len(value) > BLOB_LIMIT:
                 yield "layout", f"field {name} of {row.id} has {len(value)} bytes, over {BLOB_LIMIT}"
@@ -192,7 +191,7 @@ def _rows_are_sound(tenant: Tenant) -> Said:
 
 
 def _attempts_are_numbered(tenant: Tenant) -> Said:
-    for row in tenant.rows():
+    for row in tenant.rows:
         numbers = [attempt.number for attempt in row.attempts]
         if numbers != list(range(1, row.number("attempts") + 1)):
             yield "I13", f"{row.id} counts {row.number('attempts')} attempts and has {numbers}"
@@ -217,7 +216,7 @@ def _attempts_are_numbered(tenant: Tenant) -> Said:
 
 
 def _budgets_hold(tenant: Tenant) -> Said:
-    for row in tenant.rows():
+    for row in tenant.rows:
         for spent, limit, reason in (
             ("failures", "max_attempts", DeadReason.ATTEMPTS_EXHAUSTED),
             ("losses", "max_lost", DeadReason.LOST_TOO_OFTEN),
@@ -233,7 +232,7 @@ def _budgets_hold(tenant: Tenant) -> Said:
 def _the_holder_is_known(tenant: Tenant) -> Said:
     running = tenant.one("running", {})
     clock = _clock(tenant)
-    for row in tenant.rows():
+    for row in tenant.rows:
         fence = int(row.fields.get("fence", 0))
         if not fence <= clock < SAFE_INTEGER:
             yield "I8", f"fence {fence} of {row.id} is ahead of the tenant clock {clock}"
@@ -248,7 +247,7 @@ def _the_holder_is_known(tenant: Tenant) -> Said:
 
 
 def _sets_follow_from_rows(tenant: Tenant) -> Said:
-    rows = tenant.rows()
+    rows = tenant.rows
     pools = {row.fields["pool"] for row in rows} | {pool for (pool,) in tenant.all("queue")}
     for pool in sorted(pools):
         expected = {
@@ -270,14 +269,14 @@ def _sets_follow_from_rows(tenant: Tenant) -> Said:
 
 
 def _counts_follow_from_rows(tenant: Tenant) -> Said:
-    expected = Counter(f"{row.fields['task']}|{row.state}" for row in tenant.rows())
+    expected = Counter(f"{row.fields['task']}|{row.state}" for row in tenant.rows)
     found = {name.decode(): int(number) for name, number in tenant.one("counts", {}).items()}
     yield from _same("I3", "counts", found, dict(expected))
 
 
 def _journals_cover_rows(tenant: Tenant) -> Said:
     expected: dict[str, list[str]] = {}
-    for row in tenant.rows():
+    for row in tenant.rows:
         expected.setdefault(row.fields["task"], []).append(row.id)
     journals = {task: [id_.decode() for id_ in ids] for (task,), ids in tenant.all("journal").items()}
     for task, ids in expected.items():
@@ -291,7 +290,7 @@ def _journals_cover_rows(tenant: Tenant) -> Said:
 
 def _idempotency_keys_point_to_rows(tenant: Tenant) -> Said:
     held = {digest.decode(): id_.decode() for digest, id_ in tenant.one("unique", {}).items()}
-    rows = {row.id: row for row in tenant.rows()}
+    rows = {row.id: row for row in tenant.rows}
     for row in rows.values():
         unique, active = row.fields.get("unique"), row.fields.get("unique_mode") == "active"
         if unique and not (active and row.state in ENDED) and held.get(unique) != row.id:
@@ -304,7 +303,7 @@ def _idempotency_keys_point_to_rows(tenant: Tenant) -> Said:
 
 
 def _parts_of_a_job_go_with_it(tenant: Tenant) -> Said:
-    rows = {row.id: row for row in tenant.rows()}
+    rows = {row.id: row for row in tenant.rows}
     blobs = {(id_, _LONG[short]) for short, id_ in tenant.all("blob")}
     marks = {(row.id, name) for row in rows.values() for name in BLOBS if row.fields.get(name) == ""}
     yield from _same("layout", "long values", dict.fromkeys(blobs), dict.fromkeys(marks))
@@ -326,7 +325,7 @@ def _parts_of_a_job_go_with_it(tenant: Tenant) -> Said:
 
 
 def _progress_is_a_share(tenant: Tenant) -> Said:
-    rows = {row.id: row for row in tenant.rows()}
+    rows = {row.id: row for row in tenant.rows}
     for (id_,), found in tenant.all("progress").items():
         progress = {name.decode(): value.decode() for name, value in found.items()}
         done, total = int(progress.get("done", 0)), int(progress.get("total", 0)) or None

@@ -1,0 +1,250 @@
+"""A small world on a virtual clock, all of it drawn from one seed: workers, a producer, a reaper, schedulers, a person.
+
+Each actor is a generator that pauses after every verb, so that any of the others may come in between. Faults strike at
+the calls themselves: the process dies before or after one, or a reply is lost. Who dies is started again and knows
+nothing; who loses a reply asks again. After every call the invariants are checked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import TypeVar
+
+from tenure.lease.ids import fire_id
+from tenure.lease.index import DUE, REAP
+from tenure.lease.jobs import Lease, News
+from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
+from tenure.lease.ledgers import Ledgers
+from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
+from tenure.lease.tasks import Task
+from tenure.scheduler.definition import Trigger, month
+from tenure.scheduler.scheduler import Scheduler
+from tenure.scheduler.schedules import Fire, Schedules
+from tenure.scripts import Scripts
+from tenure.scripts.errors import StaleFence, StoreUnreachable, WrongState
+from tenure.testing import START, Died, Faults, Invariants, dump
+
+T = TypeVar("T")
+Actor = Iterator[None]
+
+TENANTS = ("acme", "other")
+TRIES = 20
+OUTCOMES: list[Outcome] = [
+    Succeed(b"done"),
+    Succeed(b"done" * 40),
+    SkipRest("nothing to do"),
+    NextChunk(b"cursor", done=1, total=3),
+    Fail("no luck", delay_ms=2_000),
+    Fail("never", permanent=True),
+    Lose("exit code -9"),
+    GiveBack(),
+    GiveBack(started=False),
+]
+
+
+class World:
+    def __init__(self, scripts: Scripts, namespace: str, seed: int) -> None:
+        self.random = Random(seed)
+        self.faults = Faults(after_each=self._look)
+        self.scripts = Scripts(scripts.redis, START, self.faults, library=scripts.library)
+        self.namespace = namespace
+        self.now = START
+        self.strict = True
+        self.calm = False
+        self.acknowledged: dict[str, str] = {}
+        """Jobs whose enqueue was answered, with their tenants."""
+        self.settled: Counter[str] = Counter()
+        """How often an outcome that ends the job was accepted."""
+        self.seen: Counter[str] = Counter()
+        """What happened, and how often."""
+        self.events: list[str] = []
+        self.invariants = Invariants()
+        self.actors: dict[str, Callable[[str], Actor]] = {
+            "producer": self.producer,
+            "worker one": self.worker,
+            "worker two": self.worker,
+            "reaper": self.reaper,
+            "sweep": self.sweep,
+            "scheduler one": self.scheduler,
+            "scheduler two": self.scheduler,
+            "person": self.person,
+        }
+        self.running: dict[str, Actor] = {}
+
+    # -- the loop -----------------------------------------------------------------------------------------------------
+
+    def run(self, steps: int) -> None:
+        """Live through `steps` steps with faults, then as long as it takes without, until nothing is left to do."""
+        for tenant in TENANTS:
+            schedules = Schedules(self.ledgers().of(tenant))
+            schedules.put("tick", Task("tick", print), [Trigger("default", "0 * * * * ?")])
+        for _ in range(steps):
+            self._pass_time()
+            self._plan_a_fault()
+            self._step(self.random.choice(list(self.actors)))
+        self._settle_down()
+
+    def ledgers(self) -> Ledgers:
+        return Ledgers(self.scripts.at(self.now), self.namespace)
+
+    def ledger(self, tenant: str) -> Ledger:
+        return self.ledgers().of(tenant)
+
+    def _step(self, name: str) -> None:
+        actor = self.running.get(name) or self.actors[name](name)
+        self.running[name] = actor
+        try:
+            next(actor)
+        except StopIteration:
+            del self.running[name]
+        except Died:
+            self._note("death", name)
+            del self.running[name]
+        except StoreUnreachable:
+            self._note("round given up", name)
+            del self.running[name]
+
+    def _pass_time(self) -> None:
+        """Mostly a little; sometimes past a lease; now and then the server's clock steps back."""
+        by = self.random.choice([0, 0, 0, 0, 1, 1, 10, 100, 1_000, 1_000, 3_000, LEASE_MS // 2])
+        self.now += by if self.random.random() < 0.98 else -by
+
+    def _plan_a_fault(self) -> None:
+        if self.random.random() < 0.2:
+            fault = self.random.choice(
+                [self.faults.die_before, self.faults.die_after, self.faults.lose_reply]
+            )
+            scripts = [
+                "enqueue",
+                "claim",
+                "settle",
+                "renew",
+                "reap",
+                "fire",
+                "cancel",
+                "index_put",
+                "triggers_due",
+            ]
+            fault(self.random.choice(scripts))
+        if self.random.random() < 0.02:
+            self.scripts.redis.execute_command("FUNCTION FLUSH")
+            self._note("flush")
+
+    def _settle_down(self) -> None:
+        """No more faults and no new work: within bounded time every job has ended and every due fire its record."""
+        self.calm, self.strict = True, False
+        self.faults.forget()
+        deadline = self.now + 10 * LEASE_MS
+        names = [name for name in self.actors if name not in ("producer", "person")]
+        while self._unfinished():
+            assert self.now < deadline, f"long after the last fault there is still work: {self._unfinished()}"
+            self.now += 1_000
+            for name in names:
+                for _ in range(5):
+                    self._step(name)
+        self.invariants.check(dump(self.scripts.redis, self.namespace))
+
+    def _unfinished(self) -> list[str]:
+        states = [(tenant, state) for tenant in TENANTS for _, state in self.ledger(tenant).counts()]
+        return [f"{state} in {tenant}" for tenant, state in states if state in ("pending", "running")]
+
+    def _look(self) -> None:
+        self.events.append(f"{self.now - START:>9} {self.faults.calls[-1]}")
+        if self.strict:
+            self.invariants.check(dump(self.scripts.redis, self.namespace))
+
+    def _note(self, what: str, more: str = "") -> None:
+        self.seen[what] += 1
+        self.events.append(f"{self.now - START:>9} -- {what} {more}")
+
+    # -- the actors ---------------------------------------------------------------------------------------------------
+
+    def again(self, call: Callable[[], T]) -> T:
+        """Ask until there is an answer: a lost reply is sent again."""
+        for _ in range(TRIES):
+            try:
+                return call()
+            except StoreUnreachable:
+                self._note("lost reply")
+        raise AssertionError("every reply was lost")
+
+    def producer(self, _name: str) -> Actor:
+        tenant = self.random.choice(TENANTS)
+        key = self.random.choice([None, None, "one", "two"])
+        job = NewJob(
+            "work",
+            when=f"+{self.random.choice([0, 0, 0, 3_000])}",
+            idempotency_key=key,
+            unique_mode="active",
+            id=fire_id(tenant, "an id that follows from the seed", "", self.now + len(self.events)),
+            fields=self.random.choice([{}, {"priority": "0"}, {"priority": "9"}, {"background": "1"}]),
+        )
+        answer = self.again(lambda: self.ledger(tenant).enqueue(job))
+        self.acknowledged[answer.id] = tenant
+        yield
+
+    def worker(self, name: str) -> Actor:
+        for tenant in self.ledgers().index.take(DUE + "advance", 2).tenants:
+            self.ledgers().index.put([News(tenant, REAP, self.now + LEASE_MS, 0)])
+            yield
+            call = self.ledger(tenant).claim_call("advance", name, self.random.randint(1, 3), new_token())
+            claimed = self.again(lambda call=call: self.scripts.at(self.now).run(call))
+            yield
+            self.again(lambda claimed=claimed: self.ledgers().index.put([claimed.news]))
+            for lease in claimed.leases:
+                yield from self.work(tenant, lease)
+        yield
+
+    def work(self, tenant: str, lease: Lease) -> Actor:
+        for _ in range(self.random.choice([0, 0, 1, 2])):
+            yield
+            if isinstance(self.again(lambda: self.ledger(tenant).renew([lease]))[0], StaleFence):
+                self._note("renewal refused")
+                return
+        outcome: Outcome = Succeed() if self.calm else self.random.choice(OUTCOMES)
+        yield
+        try:
+            self.again(lambda: self.ledger(tenant).settle(lease, outcome))
+        except StaleFence:
+            self._note("outcome refused")
+        else:
+            self._note(type(outcome).__name__)
+            self.settled[lease.id] += isinstance(outcome, (Succeed, SkipRest))
+        yield
+
+    def reaper(self, _name: str) -> Actor:
+        for tenant in self.ledgers().index.take(REAP, 10, revisit_ms=1_000).tenants:
+            ended = self.again(self.ledger(tenant).reap)
+            self.seen["reaped"] += len(ended)
+            yield
+        yield
+
+    def sweep(self, _name: str) -> Actor:
+        _, tenants = self.ledgers().index.sweep("0", 100)
+        for tenant in sorted(tenants):
+            yield
+            self.ledgers().index.put(self.ledger(tenant).standing())
+        yield
+
+    def scheduler(self, name: str) -> Actor:
+        if not self.calm:
+            self.again(Scheduler(self.ledgers(), name).round)
+        yield
+
+    def person(self, _name: str) -> Actor:
+        if self.acknowledged and self.random.random() < 0.3:
+            job_id, tenant = self.random.choice(list(self.acknowledged.items()))
+            try:
+                self.again(lambda: self.ledger(tenant).cancel(job_id, "changed my mind"))
+                self._note("cancel")
+            except WrongState:
+                self._note("cancel refused")
+        yield
+
+    # -- what can be asked afterwards ---------------------------------------------------------------------------------
+
+    def fires(self, tenant: str) -> list[Fire]:
+        schedules = Schedules(self.ledger(tenant))
+        return schedules.fires("tick", month=month(START), limit=10_000)[0][::-1]
