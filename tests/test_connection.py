@@ -156,14 +156,14 @@ def test_a_pipeline_outlives_the_server_too(embedded: Store) -> None:
 
 def test_a_waiting_client_hears_of_the_death_and_can_go_on(embedded: Store) -> None:
     blocking: Any = embedded.blocking
-    heard: list[object] = []
+    heard: list[Any] = []
 
     def wait() -> None:
-        try:
-            blocking.blpop("wake", 30)
-        except redis_errors.ConnectionError as exc:
-            heard.append(exc)
-        heard.append(blocking.blpop("wake", 30))
+        while not (heard and isinstance(heard[-1], list | tuple)):
+            try:
+                heard.append(blocking.blpop("wake", 30))
+            except redis_errors.ConnectionError as exc:
+                heard.append(exc)
 
     waiter = threading.Thread(target=wait)
     waiter.start()
@@ -174,7 +174,7 @@ def test_a_waiting_client_hears_of_the_death_and_can_go_on(embedded: Store) -> N
     waiter.join(10)
 
     assert isinstance(heard[0], redis_errors.ConnectionError)
-    assert heard[1] == (b"wake", b"up") or heard[1] == [b"wake", b"up"]
+    assert list(heard[-1]) == [b"wake", b"up"]
 
 
 def test_a_forked_child_uses_the_store_and_does_not_end_it(embedded: Store) -> None:
