@@ -440,6 +440,33 @@ def test_a_canceled_row_that_was_claimed_ahead_never_starts(worker: Start, shop:
     assert [line for line in lines(note) if len(line) == 4] == [], "mark writes four words"
 
 
+def test_a_row_claimed_ahead_of_a_busy_slot_goes_to_a_free_one(worker: Start, shop: Shop, note: Path) -> None:
+    busy = worker(slots=1, ahead_ms=2_000)
+    shop.ended(shop.make("noop"))
+    hog = shop.make("nap", str(note), 10)
+    first_line(note)
+    behind = shop.make("mark", str(note))
+    shop.running(behind)
+
+    worker(slots=1)
+
+    view = shop.ended(behind, deadline=5)
+    assert view.attempts[0].number == 1, "not begun is no attempt"
+    assert shop.view(hog).status == "running"
+    assert len(view.attempts) == 1
+    shop.ledger.cancel(hog)
+    busy.stop()
+
+
+def test_leases_are_renewed_while_tasks_hold_every_cpu(worker: Start, shop: Shop) -> None:
+    jobs = [shop.make("burns", 2.0) for _ in range(os.cpu_count() or 2)]
+
+    worker(lease_ms=800, slots=len(jobs))
+
+    for job in jobs:
+        assert [attempt.status for attempt in shop.ended(job).attempts] == ["succeeded"]
+
+
 # Stopping.
 
 

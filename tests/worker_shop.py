@@ -201,3 +201,11 @@ def deaf(path: str) -> None:
 def forks() -> str:
     """Comes to its end in two processes."""
     return "child" if os.fork() == 0 else "parent"
+
+
+@app.task("burns")
+def burns(seconds: float) -> None:
+    """Holds the GIL in C for a tenth of a second at a time, and never lets go of its CPU."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(4_000_000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import signal
 import time
@@ -12,15 +13,14 @@ from ..lease.ledgers import Ledgers
 from ..lease.outcome import Fail, GiveBack, Lose, Outcome
 from ..lease.tasks import Registry
 from ..scripts.errors import TenureError
-from ..scripts.states import Cause
-from .attempt import backoff
 from .courier import Post
+from .deaths import after_death
 from .options import WorkerOptions
 from .outbox import Outbox
 from .pool import Pool
 from .renewals import renewal_posts
 from .row import Row
-from .slots import Slot, keys
+from .slots import Slot
 from .wire import Say, Why, outcome_of
 from .zygote import Born, Died, Zygote
 
@@ -59,6 +59,7 @@ class Crew:
         self._unwatch = unwatch
         self._by_name = {pool.name: pool for pool in pools}
         self._slots: dict[int, Slot] = {}
+        self._keys = itertools.count(1)
         self._stale: list[Row] = []
         self._unknown: set[str] = set()
         self._respawn_at = 0.0
@@ -144,7 +145,7 @@ class Crew:
         for pool in self.pools:
             while len(pool.slots) < pool.size:
                 try:
-                    slot = Slot(next(keys), pool.name, self._zygote)
+                    slot = Slot(next(self._keys), pool.name, self._zygote)
                 except OSError as exc:
                     log.error("no new slot: %s; next try in %d s", exc, RESPAWN_S)
                     self._respawn_at = now + RESPAWN_S
@@ -175,7 +176,8 @@ class Crew:
             self._hear(slot, frame, now)
         self._return(slot.take_back())
         for row in slot.rows.values():
-            outcome = self._after_death(row, slot.told, status)
+            task = self._registry.get(row.lease.task)
+            outcome = after_death(slot.told, status, task, row.lease.failures, self._options.grace_ms)
             self._ended(row, outcome, now)
         slot.rows.clear()
         if not (slot.jobs or slot.leaving or slot.doomed) and now - slot.made_at < RESPAWN_S:
@@ -190,20 +192,6 @@ class Crew:
         pool = self._by_name[slot.pool]
         if slot in pool.slots:
             pool.slots.remove(slot)
-
-    def _after_death(self, row: Row, told: Why | None, status: int) -> Outcome | None:
-        if told in (Why.CANCELED, Why.LOST):
-            return None
-        if told is Why.RELEASED:
-            return GiveBack()
-        how = _ended_how(status)
-        if told is Why.TIMEOUT:
-            task = self._registry.get(row.lease.task)
-            summary = f"killed: {self._options.grace_ms} ms after its time was up it had not stopped"
-            return Fail(summary, Cause.TIMEOUT, backoff(task, row.lease.failures))
-        if told is Why.KILLED:
-            return Lose("killed on request")
-        return Lose(f"the process of its slot ended: {how}")
 
     # What a slot says.
 
@@ -383,13 +371,3 @@ class Crew:
 
     def _slot_of(self, row: Row) -> Slot | None:
         return next((slot for slot in self._slots.values() if row.number in slot.rows), None)
-
-
-def _ended_how(status: int) -> str:
-    if status >= 0:
-        return f"exit code {status}"
-    try:
-        name = signal.Signals(-status).name
-    except ValueError:
-        name = f"signal {-status}"
-    return f"{name} (not from here: perhaps out of memory)" if -status == signal.SIGKILL else name

@@ -71,10 +71,6 @@ class Outbox:
         self._in_flight = 0
         self._retry_at = 0.0
 
-    def __len__(self) -> int:
-        """Endings that are not yet settled, without those on their way."""
-        return len(self._endings) + len(self._failing)
-
     @property
     def settled(self) -> bool:
         """Whether all has been said and answered."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import signal
 import socket
 import time
@@ -163,6 +162,3 @@ def _send(end: socket.socket, data: bytes) -> int:
         return 0
     except (BrokenPipeError, ConnectionResetError):
         return len(data)  # it died; the fork server will say so
-
-
-keys = itertools.count(1)

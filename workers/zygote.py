@@ -17,6 +17,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from .orphans import die_with_parent, kill_group
 _ORDER = struct.Struct("!cII")  # F key 0, K key signal
 _NEWS = struct.Struct("!cIi")  # B key pid, D key status
 _SOCKETS = 3
+CLOSE_S = 2.0
 
 Main = Callable[[list[socket.socket]], None]
 
@@ -90,10 +92,14 @@ class Zygote:
         ]
 
     def close(self) -> None:
-        """End the server and all slots, and wait for it."""
+        """End the server and all slots: it does so when it sees the socket close, or is killed if it does not."""
         self.socket.close()
+        give_up_at = time.monotonic() + CLOSE_S
         with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+            while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
+                if time.monotonic() > give_up_at:
+                    os.kill(self.pid, signal.SIGKILL)
+                time.sleep(0.002)
 
 
 def _serve(orders: socket.socket, main: Main, worker: int) -> NoReturn:
