@@ -35,7 +35,7 @@ class Fields:
             elif name not in known:
                 near = get_close_matches(name, known, 1)
                 hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known) or 'none'}"
-                self.refuse(name, f"there is no such field; {hint}", "UNKNOWN_FIELD")
+                self.refuse(name, f"there is no such field; {hint}")
 
     @classmethod
     def of_body(cls, body: bytes, known: Sequence[str], *, later: Sequence[str] = ()) -> Fields:

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from .body import read_body
+from .fields import Fields
 
 Read = Callable[[Request], Response]
 Change = Callable[[Request, bytes], Response]
@@ -19,12 +20,13 @@ Change = Callable[[Request, bytes], Response]
 def resource(
     path: str, *, get: Read | None = None, put: Change | None = None, post: Change | None = None
 ) -> Route:
-    """The route of a path. What reads gets the request, what changes gets its body too."""
+    """The route of a path. What reads gets the request, what changes gets its body too, and takes no query string."""
     changes = {method: change for method, change in (("PUT", put), ("POST", post)) if change}
 
     async def endpoint(request: Request) -> Response:
         change = changes.get(request.method)
         if change:
+            Fields.of_query(request.query_params.multi_items(), ()).done()
             return await run_in_threadpool(change, request, await read_body(request))
         assert get
         return await run_in_threadpool(get, request)

@@ -158,6 +158,15 @@ def test_cancel_holds_and_may_be_asked_twice(client: TestClient, hand: Hand) -> 
     assert second.json() == first.json()
 
 
+def test_a_change_takes_its_tenant_from_the_body_alone(client: TestClient) -> None:
+    task = start(client, tenant="acme")
+
+    problem = refused(client.post(f"/background-tasks/{task['id']}/cancel?tenant=acme"), 400, "BAD_INPUT")
+
+    assert pointers(problem) == ["?tenant"]
+    assert client.post(f"/background-tasks/{task['id']}/cancel", json={"tenant": "acme"}).status_code == 200
+
+
 def test_what_has_succeeded_cannot_be_canceled(client: TestClient, hand: Hand) -> None:
     url = f"/background-tasks/{start(client)['id']}"
     hand.work(Succeed())
