@@ -50,7 +50,7 @@ def background_task(view: JobView, *, log: bool = True) -> Json:
         "result": result(view),
         "createdAt": instant(view.created_at),
         "startedAt": instant(view.started_at),
-        "updatedAt": None,
+        "updatedAt": instant(progress.updated_at) if progress else None,
         "finishedAt": instant(view.finished_at),
         "revision": view.revision,
     }

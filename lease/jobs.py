@@ -95,6 +95,7 @@ class Progress:
     message: str
     busy_ms: int
     running_since: int | None
+    updated_at: int | None
     samples: tuple[tuple[int, int], ...]
     lines: tuple[tuple[int, int, str], ...]
 

@@ -135,16 +135,40 @@ class Ledger:
 
         Answers the revision; raises StaleFence when the lease was lost.
         """
+        call = self.report_call(
+            lease.id,
+            lease.fence,
+            cursor=cursor,
+            done=done,
+            total=total,
+            doing=doing,
+            message=message,
+            lines=lines,
+        )
+        return self.scripts.run(call)
+
+    def report_call(
+        self,
+        job_id: str,
+        fence: int,
+        *,
+        cursor: bytes = b"",
+        done: int | None = None,
+        total: int | None = None,
+        doing: int | None = None,
+        message: str = "",
+        lines: Sequence[str] = (),
+    ) -> Call[int]:
         args: dict[str, Arg] = {
-            "id": lease.id,
-            "fence": lease.fence,
+            "id": job_id,
+            "fence": fence,
             "cursor": cursor,
             "done": _text(done),
             "total": _text(total),
             "doing": _text(doing),
             "message": message,
         }
-        return self.scripts.run(self._call("report", args, int, list(lines)))
+        return self._call("report", args, int, list(lines))
 
     def settle(self, lease: Lease, outcome: Outcome) -> None:
         """End the attempt.

@@ -127,6 +127,7 @@ def _progress(fields: dict[str, str], lines: list[str]) -> Progress:
         message=fields.get("message", ""),
         busy_ms=int(fields.get("busy", 0)),
         running_since=_int(fields.get("since")),
+        updated_at=_int(fields.get("updated")),
         samples=tuple((int(ms), int(done)) for ms, done in samples),
         lines=tuple(
             (number, int(ms), text) for number, line in numbered for ms, _, text in [line.partition(" ")]

@@ -52,9 +52,9 @@ TENANT_KEYS = (
     Key("unique", "u", "hash", "idempotency key digest to job id", "the job's end or its row"),
     Key(
         "memo",
-        "c:{worker}",
+        "c:{pool}:{worker}",
         "string",
-        "a worker's last claim, to answer it again if its reply was lost",
+        "a worker's last claim of a pool, to answer it again if its reply was lost",
         "1 minute",
     ),
     Key("progress", "p:{id}", "hash", "progress of a background task", "with the row"),

@@ -26,7 +26,7 @@ from importlib.resources import files
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from redis import Redis, RedisCluster
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import RedisClusterException, RedisError, ResponseError
 
 from . import fields, keys, states
 from .errors import StoreError, TenureError, refusal
@@ -168,7 +168,7 @@ class Scripts:
                 self.faults.before(call.script)
         try:
             replies = self._execute(commands)
-        except RedisError as exc:
+        except (RedisError, RedisClusterException) as exc:  # the second is not one of the first
             raise store_error(exc, self.address) from exc
         for call in calls:
             if self.faults:

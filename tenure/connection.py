@@ -32,6 +32,7 @@ from redis.retry import Retry
 
 from .embedded import EmbeddedServer
 from .facts import ServerFacts, check
+from .lease.loop import Loop
 from .scripts.errors import BadInput
 from .scripts.store_errors import safe_url, store_error
 from .settings import Settings
@@ -68,6 +69,8 @@ class Store:
     blocking: Client
     """For BLPOP and pub/sub: waits for an answer as long as it takes, and never re-sends."""
     server: EmbeddedServer | None = None
+    syncing: Loop | None = None
+    """Bounds what a power failure may take from an embedded server."""
 
     def another(self, *, blocking: bool = False) -> Client:
         """A client with connections of its own, as for renewals, which must not queue behind other calls."""
@@ -80,6 +83,8 @@ class Store:
 
     def close(self) -> None:
         """Close the connections; the last user of an embedded server ends it."""
+        if self.syncing is not None:
+            self.syncing.stop(timeout=1.0)
         self.redis.close()
         self.blocking.close()
         if self.server is not None:
@@ -102,7 +107,23 @@ def connect(settings: Settings) -> Store:
         blocking = _client(settings, server, cluster=facts.cluster, blocking=True)
     except RedisClusterException as exc:
         raise store_error(exc, facts.address) from exc
-    return Store(settings, facts.address, facts, redis, blocking, server)
+    return Store(settings, facts.address, facts, redis, blocking, server, _start_syncing(server))
+
+
+@dataclass(frozen=True)
+class _Syncing:
+    server: EmbeddedServer
+
+    def round(self) -> float:
+        return self.server.sync()
+
+
+def _start_syncing(server: EmbeddedServer | None) -> Loop | None:
+    if server is None:
+        return None
+    loop = Loop(_Syncing(server), "tenure-sync")
+    loop.start()
+    return loop
 
 
 def _probe(settings: Settings, server: EmbeddedServer | None) -> Redis:

@@ -11,7 +11,7 @@ leaves the server up for the next one. A killed server is started by the first u
 
 It runs with `appendfsync no`, not `everysec`: while its own fsync is under way, everysec answers before it has
 written, and a kill -9 then loses what was acknowledged (seen: 1,092 of 686,786 writes in 25 kills, none with `no`).
-`sync()`, once a second, gives back the bound on what a power failure may take.
+`sync()`, once a second by one of the users, gives back the bound on what a power failure may take.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from .scripts.errors import StoreError, StoreFull, StoreUnreachable
 
 START_LIMIT_S = 10.0
 STARTS = 2
+SYNC_S = 1.0
 LONGEST_SOCKET = 100  # the kernel's limit is 108 bytes on Linux and 104 on macOS
 
 CONFIG = """
@@ -137,7 +138,11 @@ class EmbeddedServer:
                 os.close(alone)
 
     def sync(self) -> float:
-        """Put on the disk what the server has written. A round for a background loop: gives seconds to the next."""
+        """Put on the disk what the server has written, unless another user just did; seconds until the next time."""
+        mark = self.folder / "synced-at"
+        if mark.exists() and 0 <= time.time() - mark.stat().st_mtime < SYNC_S * 0.9:
+            return SYNC_S
+        mark.touch()
         for file in self.folder.glob("appendonlydir/*.aof"):
             try:
                 descriptor = os.open(file, os.O_RDONLY)
@@ -147,7 +152,7 @@ class EmbeddedServer:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-        return 1.0
+        return SYNC_S
 
     def warnings(self) -> list[str]:
         """What to tell an operator about where the data lies."""

@@ -24,6 +24,7 @@ def progress(
         message="",
         busy_ms=busy,
         running_since=None if waiting else NOW,
+        updated_at=NOW,
         samples=tuple(samples),
         lines=(),
     )

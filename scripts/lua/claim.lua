@@ -77,7 +77,7 @@ local function lease_one(job)
   return reply_of(job, lease_until)
 end
 
-local memo = redis.call('GET', K.memo(worker))
+local memo = redis.call('GET', K.memo(pool, worker))
 if memo and string.sub(memo, 1, #token) == token then
   local leases = {text(read_clock()), text(now), ''}
   for id in string.gmatch(string.sub(memo, #token + 1), '%S+') do
@@ -109,6 +109,6 @@ local left = pick(bands, 1)
 local due = (left or damaged) and now or later
 local version = readvertise(pool, due)
 if #bands > 1 then redis.call('HINCRBY', K.meta(), 'turn:' .. pool, #leases) end
-if #ids > 0 then redis.call('SET', K.memo(worker), token .. table.concat(ids, ' '), 'PX', MEMO_MS) end
+if #ids > 0 then redis.call('SET', K.memo(pool, worker), token .. table.concat(ids, ' '), 'PX', MEMO_MS) end
 local reason = #ids > 0 and '' or (later and 'not_due' or 'no_jobs')
 return {version, due and text(due) or '', reason, unpack(leases)}

@@ -1,4 +1,5 @@
--- Progress of a running background task, by its holder only. With a cursor it is a checkpoint: committed work.
+-- Progress of a running job, by its holder only. With a cursor it is a checkpoint: committed work, of any job;
+-- the rest is kept for background tasks.
 --
 -- KEYS home     hash  the tenant's meta
 -- ARGV id       text  which job
@@ -17,15 +18,13 @@ local job = load(id)
 local refused = not_held(job, id, fence)
 if refused then return redis.error_reply(refused) end
 set(job, 'revision', text(job.revision + 1))
-if cursor ~= '' then
-  put_blob(job, 'cursor', cursor)
-  commit_progress(job, done, total)
-elseif total ~= '' then
-  redis.call('HSET', K.progress(id), 'total', total)
+if cursor ~= '' then put_blob(job, 'cursor', cursor) end
+if job.background then
+  if cursor ~= '' then commit_progress(job, done, total) else show_progress(job, 'total', total) end
+  show_progress(job, 'doing', doing)
+  show_progress(job, 'message', message)
+  for at = FIRST, #ARGV do write_line(job, ARGV[at]) end
 end
-if doing ~= '' then redis.call('HSET', K.progress(id), 'doing', doing) end
-if message ~= '' then redis.call('HSET', K.progress(id), 'message', message) end
-for at = FIRST, #ARGV do write_line(job, ARGV[at]) end
 save(job)
 announce(job)
 return job.revision

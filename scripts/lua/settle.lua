@@ -54,7 +54,7 @@ outcome['continue'] = function(job, it)
   put_blob(job, 'cursor', it.payload)
   if job.background then
     commit_progress(job, it.done, it.total)
-    if it.summary ~= '' then redis.call('HSET', K.progress(job.id), 'message', it.summary) end
+    show_progress(job, 'message', it.summary)
   end
   wait_until(job, 'continue', now + it.delay)
 end

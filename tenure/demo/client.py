@@ -73,17 +73,20 @@ class Client:
 
 def _snapshots(stream: HTTPResponse) -> Iterator[tuple[str, dict[str, Any]]]:
     """(id, data) of each event of a text/event-stream."""
-    number, data = "", ""
+    number, data, named = "", "", False
     for raw in stream:
         line = raw.decode().rstrip("\r\n")
         name, _, value = line.partition(":")
         if name == "id":
             number = value.strip()
+        elif name == "event":
+            named = True  # news of another kind, as of a lost stretch of the log
         elif name == "data":
             data += value.strip()
-        elif not line and data:
-            yield number, json.loads(data)
-            data = ""
+        elif not line:
+            if data and not named:
+                yield number, json.loads(data)
+            data, named = "", False
 
 
 def _free_port() -> int:

@@ -142,6 +142,7 @@ def progress(**changes: object) -> Progress:
         message="",
         busy_ms=20_000,
         running_since=None,
+        updated_at=None,
         samples=STEADY,
         lines=(),
     )

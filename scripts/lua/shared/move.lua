@@ -59,6 +59,7 @@ end
 
 local function announce(job)
   if job.background then
+    redis.call('HSET', K.progress(job.id), 'updated', text(now))
     redis.call('PUBLISH', namespace .. ':watch', tenant .. ' ' .. job.id .. ' ' .. job.revision)
   end
 end

@@ -29,10 +29,15 @@ local function thin(samples)
   return table.concat(kept, ' ')
 end
 
+local function show_progress(job, field, value)
+  if value ~= '' then redis.call('HSET', K.progress(job.id), field, value) end
+end
+
 local function commit_progress(job, done, total)
   local key = K.progress(job.id)
-  if total ~= '' then redis.call('HSET', key, 'total', total) end
+  show_progress(job, 'total', total)
   if done == '' then return end
+  done = text(math.max(tonumber(done), tonumber(redis.call('HGET', key, 'done') or 0))) -- it never goes back
   local samples = redis.call('HGET', key, 'samples') or ''
   local _, many = string.gsub(samples, '%S+', '')
   if many >= SAMPLES then samples = thin(samples) end
