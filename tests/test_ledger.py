@@ -497,6 +497,18 @@ def test_a_checkpoint_commits_without_giving_up_the_slot(ledger: Ledger) -> None
     assert [(number, text) for number, _, text in progress.lines] == [(1, "one"), (2, "two")]
 
 
+def test_a_job_that_is_no_background_task_keeps_its_cursor_and_no_progress(
+    ledger: Ledger, store: Store
+) -> None:
+    """Its row says that there is no progress to remove, so what was written would stay for ever."""
+    lease = running(ledger)
+
+    ledger.report(lease, cursor=b"after 10", done=10, total=40, doing=3, message="ten", lines=["one"])
+
+    assert view(ledger, lease).cursor == b"after 10"
+    assert not [name for name in store.dump() if ":p:" in name or ":pl:" in name]
+
+
 def test_work_inside_a_chunk_is_shown_apart_and_gone_when_the_attempt_ends(ledger: Ledger) -> None:
     lease = running(ledger, fields={"background": "1"})
     ledger.report(lease, cursor=b"c", done=10, total=40)

@@ -5,6 +5,7 @@
 | fixture   | is                                                                                                       |
 |-----------|----------------------------------------------------------------------------------------------------------|
 | `app`     | an application without tasks, on the test's namespace, with the server's clock                           |
+| `worker`  | `worker.run()` runs the application's due jobs here and now; `worker.run("31s")` what is due by then     |
 | `ledger`  | the ledger of tenant `acme` at the instant `START`: time stands still until you say otherwise            |
 | `at`      | `at(ms)` is the same ledger at another instant (epoch ms)                                                |
 | `ledgers` | `ledgers.of(tenant)`: the ledgers of all tenants, at `START`                                             |
@@ -33,8 +34,20 @@ from .faults import Died, Faults
 from .invariants import Invariants
 from .servers import Server
 from .waiting import wait_until
+from .worker import InlineWorker
 
-__all__ = ["START", "Died", "Faults", "Invariants", "Server", "difference", "dump", "wait_until", "wipe"]
+__all__ = [
+    "START",
+    "Died",
+    "Faults",
+    "InlineWorker",
+    "Invariants",
+    "Server",
+    "difference",
+    "dump",
+    "wait_until",
+    "wipe",
+]
 
 START = 1_790_000_000_000
 """Where the tests' clock stands at first, in epoch milliseconds: a Monday in September 2026."""
@@ -118,3 +131,9 @@ def app(tenure_server: Server, tenure_namespace: str) -> Iterator[Tenure]:
     app = Tenure(Settings(redis_url=tenure_server.url, namespace=tenure_namespace))
     yield app
     app.close()
+
+
+@pytest.fixture
+def worker(app: Tenure) -> InlineWorker:
+    """Runs the application's jobs in the test's own process."""
+    return InlineWorker(app)
