@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from .connection import Client, Store, connect
+from .job_book import JobBook
 from .lease.durations import Duration, duration_ms
 from .lease.jobs import JobView
 from .lease.leases import Leases, NamedLease
@@ -25,7 +26,6 @@ from .lease.payload import unpack
 from .lease.requests import Options, new_job
 from .lease.retry import Retry
 from .lease.tasks import DEFAULT_POOL, Registry, Task
-from .job_book import JobBook
 from .schedule_book import ScheduleBook
 from .scheduler.cron import Dst
 from .scripts import Scripts

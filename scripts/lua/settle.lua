@@ -88,5 +88,5 @@ for at = FIRST, #ARGV, 10 do
     answers[#answers + 1] = job and sent_again(job, it) and '' or '!' .. refused
   end
 end
-for _ = 1, succeeded do forget_old_successes() end
+forget_old_successes(succeeded)
 return {answers, news}

@@ -1,42 +1,54 @@
--- Remove a job whole: row, blobs, errors, progress, lines, idempotency entry, count, and its place at the journal's head.
-
-local function trim_journal(task)
-  local journal = K.journal(task)
-  for _ = 1, 3 do
-    local head = redis.call('LINDEX', journal, 0)
-    if not head or redis.call('EXISTS', K.row(head)) == 1 then return end
-    redis.call('LPOP', journal)
-    redis.call('HINCRBY', K.meta(), 'cut:' .. task, 1)
-  end
-end
-
-local function forget(id)
-  local job = load(id)
-  if not job then return end
-  free_unique(job)
-  for _, name in ipairs(BLOBS) do
-    if job[name] == '' then redis.call('DEL', K.blob(SHORT[name], id)) end
-  end
-  redis.call('DEL', K.row(id), K.errors(id))
-  if job.background then redis.call('DEL', K.progress(id), K.lines(id)) end
-  leave_set(job)
-  count(job.task, job.state, -1)
-  trim_journal(job.task)
-end
+-- Remove jobs whole: row, blobs, errors, progress, lines, idempotency entry, count, and their places at the journals' heads.
 
 local KEEP_MS, KEEP_COUNT = 86400000, 100000
 
--- Let the oldest succeeded jobs go, at most two: called once for each job that succeeds, so the list keeps its bound.
-local function forget_old_successes()
-  local list = K.succeeded()
-  for _ = 1, 2 do
-    local id = redis.call('LINDEX', list, 0)
-    if not id then return end
-    local finished = redis.call('HGET', K.row(id), SHORT.finished)
-    local over = redis.call('LLEN', list) > KEEP_COUNT
-    if finished and not over and tonumber(finished) > now - KEEP_MS then return end
-    redis.call('LPOP', list)
-    redis.call('HINCRBY', K.meta(), 'cut:+ok', 1)
-    forget(id)
+-- Cut the head of a task's journal as far as its jobs are gone; `gone` knows those of this operation.
+local function trim_journal(task, gone, most)
+  local journal, cut = K.journal(task), 0
+  for _, id in ipairs(redis.call('LRANGE', journal, 0, most - 1)) do
+    if not gone[id] and redis.call('EXISTS', K.row(id)) == 1 then break end
+    cut = cut + 1
   end
+  if cut == 0 then return end
+  redis.call('LTRIM', journal, cut, -1)
+  redis.call('HINCRBY', K.meta(), 'cut:' .. task, cut)
+end
+
+local function forget(ids)
+  local keys, gone, tasks = {}, {}, {}
+  for _, id in ipairs(ids) do
+    local job = load(id)
+    if job then
+      free_unique(job)
+      leave_set(job)
+      count(job.task, job.state, -1)
+      tasks[job.task] = (tasks[job.task] or 0) + 1
+      gone[id] = true
+      keys[#keys + 1], keys[#keys + 2] = K.row(id), K.errors(id)
+      for _, name in ipairs(BLOBS) do
+        if job[name] == '' then keys[#keys + 1] = K.blob(SHORT[name], id) end
+      end
+      if job.background then keys[#keys + 1], keys[#keys + 2] = K.progress(id), K.lines(id) end
+    end
+  end
+  if #keys > 0 then redis.call('DEL', unpack(keys)) end
+  for task, many in pairs(tasks) do trim_journal(task, gone, many + 2) end
+end
+
+-- Let the oldest succeeded jobs go: those over the cap and those over their time, at most two for each of the `made` that have
+-- just come, so the list keeps its bound and no call is long.
+local function forget_old_successes(made)
+  if made == 0 then return end
+  local list = K.succeeded()
+  local over = redis.call('LLEN', list) - KEEP_COUNT
+  local old = {}
+  for at, id in ipairs(redis.call('LRANGE', list, 0, 2 * made - 1)) do
+    local finished = at > over and redis.call('HGET', K.row(id), SHORT.finished)
+    if finished and tonumber(finished) > now - KEEP_MS then break end
+    old[at] = id
+  end
+  if #old == 0 then return end
+  redis.call('LTRIM', list, #old, -1)
+  redis.call('HINCRBY', K.meta(), 'cut:+ok', #old)
+  forget(old)
 end
