@@ -1,4 +1,4 @@
-"""A long task works in chunks. Each ends with a cursor: whoever goes on, even after a crash, starts where it stopped."""
+"""A long task works in chunks. Each ends with a cursor: who goes on, even after a crash, starts where it stopped."""
 
 from typing import Any
 

@@ -1,0 +1,187 @@
+"""The invariants have teeth: whatever is damaged in a store, one of them says so; a sound store is left in peace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tenure.lease.leases import Leases
+from tenure.lease.ledger import Ledger, NewJob
+from tenure.lease.ledgers import Ledgers
+from tenure.lease.outcome import Fail, NextChunk, Outcome, Succeed
+from tenure.lease.tasks import Task
+from tenure.scheduler.definition import Trigger, month
+from tenure.scheduler.scheduler import Scheduler
+from tenure.scheduler.schedules import Schedules
+from tenure.scripts import Index
+from tenure.testing import START, Invariants, Server, wipe
+
+from .given import Store, running
+
+FIRE = START + 40_000
+
+
+class Scene:
+    """A store with some of everything, open to damage."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.redis: Any = ledger.scripts.redis
+        self.key = ledger.keys
+        self.index = Index(ledger.keys.namespace)
+        self.waiting = ledger.enqueue(NewJob("work", b"a" * 100, when="+60000", idempotency_key="one")).id
+        self.done = ended(ledger, Succeed(b"r"), idempotency_key="two", unique_mode="active")
+        self.failed = ended(ledger, Fail("no luck", delay_ms=60_000))
+        self.dead = ended(ledger, Fail("never", permanent=True))
+        self.chunked = ended(
+            ledger, NextChunk(b"c", done=1, total=2, delay_ms=60_000), fields={"background": "1"}
+        )
+        self.held = running(ledger, "work").id
+        Leases(ledger.scripts, ledger.keys, ledger.index, lambda: ledger.scripts.redis).take("stock", 30_000)
+        Schedules(ledger).put("tick", Task("tick", print), [Trigger("default", "0 * * * * ?")])
+
+    def row(self, job_id: str) -> str:
+        return self.key("row", id=job_id)
+
+
+def ended(ledger: Ledger, outcome: Outcome, **job: Any) -> str:
+    lease = running(ledger, "work", **job)
+    ledger.settle(lease, outcome)
+    return lease.id
+
+
+@pytest.fixture
+def scene(ledger: Ledger, tenure_server: Server, tenure_namespace: str) -> Iterator[Scene]:
+    yield Scene(ledger)
+    wipe(tenure_server.redis, tenure_namespace)
+
+
+Damage = Callable[[Scene], object]
+
+DAMAGES: list[tuple[str, str, Damage]] = [
+    ("a foreign key", "I40", lambda s: s.redis.set(s.key.base + "odd", 1)),
+    ("a key of the wrong type", "I40", lambda s: s.redis.set(s.key("queue", pool="other"), 1)),
+    ("a long field", "layout", lambda s: s.redis.hset(s.row(s.held), "b", "x" * 65)),
+    ("an unknown field", "layout", lambda s: s.redis.hset(s.row(s.held), "odd", 1)),
+    ("a long value gone", "layout", lambda s: s.redis.delete(s.key("blob", field="a", id=s.waiting))),
+    ("a long value too many", "layout", lambda s: s.redis.set(s.key("blob", field="o", id=s.held), 1)),
+    ("a row gone", "I3", lambda s: s.redis.delete(s.row(s.failed))),
+    ("no entry in the queue", "I3", lambda s: s.redis.zrem(s.key("queue", pool="advance"), s.failed)),
+    ("an entry out of order", "I3", lambda s: s.redis.zincrby(s.key("queue", pool="advance"), 1, s.failed)),
+    ("running, but not in the set", "I3", lambda s: s.redis.zrem(s.key("running"), s.held)),
+    ("in the set, but not running", "I3", lambda s: s.redis.zadd(s.key("running"), {s.done: 1})),
+    ("succeeded twice", "I3", lambda s: s.redis.rpush(s.key("succeeded"), s.done)),
+    ("dead, but not among the dead", "I3", lambda s: s.redis.delete(s.key("stopped", state="dead"))),
+    ("dead without a reason", "I3", lambda s: s.redis.hdel(s.row(s.dead), "R")),
+    ("a count off by one", "I3", lambda s: s.redis.hincrby(s.key("counts"), "work|dead", 1)),
+    ("not in the journal", "I3", lambda s: s.redis.lrem(s.key("journal", task="work"), 0, s.held)),
+    ("errors of nobody", "I3", lambda s: s.redis.hset(s.key("errors", id="nobody"), "1", "why")),
+    (
+        "an error of an attempt that runs",
+        "I14",
+        lambda s: s.redis.hset(s.key("errors", id=s.held), "1", "why"),
+    ),
+    ("a key that points nowhere", "I2", lambda s: s.redis.hset(s.key("unique"), "digest", "nobody")),
+    ("a key that points to nobody any more", "I2", lambda s: s.redis.delete(s.key("unique"))),
+    ("an attempt gone", "I13", lambda s: s.redis.hdel(s.row(s.failed), "a1")),
+    ("running without an attempt", "I13", lambda s: end_attempt(s, s.held)),
+    ("dead with an open attempt", "I13", lambda s: open_attempt(s, s.dead)),
+    ("more failures than allowed", "I13", lambda s: s.redis.hset(s.row(s.failed), "k", "4")),
+    ("all attempts used and still pending", "I13", lambda s: s.redis.hset(s.row(s.failed), "k", "3")),
+    (
+        "dead of failures it did not have",
+        "I15",
+        lambda s: s.redis.hset(s.row(s.dead), "R", "attempts_exhausted"),
+    ),
+    ("an attempt that failed of nothing", "I15", lambda s: uncause(s, s.failed)),
+    ("a fence from the future", "I8", lambda s: s.redis.hset(s.row(s.held), "f", str(1 << 60))),
+    ("another fence than its attempt", "I7", lambda s: s.redis.hset(s.row(s.held), "f", "1")),
+    ("a lease past its deadline", "I11", lambda s: s.redis.hset(s.row(s.held), "x", "1")),
+    ("due work that nobody is told of", "I43", lambda s: s.redis.hdel(s.key("meta"), "due:advance")),
+    ("a tenant that the sweep does not know", "I43", lambda s: s.redis.delete(s.index("tenants"))),
+    (
+        "working time that runs while it waits",
+        "I33",
+        lambda s: s.redis.hset(s.key("progress", id=s.chunked), "since", 1),
+    ),
+    ("less than nothing done", "I34", lambda s: s.redis.hset(s.key("progress", id=s.chunked), "done", -1)),
+    ("a named lease without its end", "I3", lambda s: s.redis.delete(s.key("leases"))),
+    ("two wake-ups", "I3", lambda s: s.redis.rpush(s.key("handover", name="stock"), 1, 2)),
+    ("a schedule without a name", "I3", lambda s: s.redis.delete(s.key("schedules"))),
+    ("a trigger that never comes", "I3", lambda s: s.redis.delete(s.key("triggers"))),
+    ("a fire with another job", "I22", lambda s: fire(s, f"{FIRE - 60_000} fired - nobody 1 one - 1")),
+    ("a fire without a job", "I23", lambda s: fire(s, f"{FIRE - 60_000} fired - - 1 one - 1")),
+    ("fires that overlap", "I22", lambda s: fire(s, *[f"{n} skipped paused - 1 one 9 1" for n in (5, 7)])),
+    ("an instant that fires again", "I25", lambda s: fire(s, f"{FIRE} skipped paused - 1 one - 1")),
+]
+
+
+def end_attempt(scene: Scene, job_id: str) -> None:
+    packed = scene.redis.hget(scene.row(job_id), "a1").decode()
+    scene.redis.hset(scene.row(job_id), "a1", packed.replace("running", "succeeded"))
+
+
+def open_attempt(scene: Scene, job_id: str) -> None:
+    packed = scene.redis.hget(scene.row(job_id), "a1").decode()
+    scene.redis.hset(scene.row(job_id), "a1", packed.replace("failed", "running"))
+
+
+def uncause(scene: Scene, job_id: str) -> None:
+    packed = scene.redis.hget(scene.row(job_id), "a1").decode()
+    scene.redis.hset(scene.row(job_id), "a1", packed.replace("raised", "-"))
+
+
+def fire(scene: Scene, *records: str) -> None:
+    scene.redis.rpush(scene.key("fires", month=month(FIRE), trigger="default", job_key="tick"), *records)
+
+
+def test_a_sound_store_is_left_in_peace(scene: Scene, store: Store) -> None:
+    assert Invariants().broken(store.dump()) == []
+
+
+@pytest.mark.parametrize(("what", "number", "damage"), DAMAGES, ids=[what for what, _, _ in DAMAGES])
+def test_a_damage_is_named(scene: Scene, store: Store, what: str, number: str, damage: Damage) -> None:
+    damage(scene)
+
+    broken = Invariants().broken(store.dump())
+
+    assert [said for said in broken if said.startswith(number)], f"{what} went unnoticed; said was: {broken}"
+
+
+# -- what only a second look can see ----------------------------------------------------------------------------------
+
+CHANGES: list[tuple[str, str, Damage]] = [
+    ("an ended attempt that changed", "I14", lambda s: end_otherwise(s, s.failed)),
+    ("a revision that went back", "I5", lambda s: s.redis.hset(s.row(s.done), "v", "1")),
+    ("a generation that went back", "I8", lambda s: s.redis.hset(s.row(s.done), "g", "0")),
+    ("a fence that went back", "I8", lambda s: s.redis.hset(s.row(s.failed), "f", "1")),
+    ("a job that left succeeded", "I4", lambda s: s.redis.hset(s.row(s.done), "s", "dead")),
+    ("a job that left dead in its round", "I4", lambda s: s.redis.hset(s.row(s.dead), "s", "succeeded")),
+    ("a tenant clock that went back", "I8", lambda s: s.redis.hset(s.key("meta"), "clock", "1")),
+]
+
+
+def end_otherwise(scene: Scene, job_id: str) -> None:
+    packed = scene.redis.hget(scene.row(job_id), "a1").decode()
+    scene.redis.hset(scene.row(job_id), "a1", packed.replace("raised", "timeout"))
+
+
+@pytest.mark.parametrize(("what", "number", "change"), CHANGES, ids=[what for what, _, _ in CHANGES])
+def test_a_step_back_is_named_at_the_second_look(
+    scene: Scene, store: Store, what: str, number: str, change: Damage
+) -> None:
+    invariants = Invariants()
+    invariants.check(store.dump())
+    change(scene)
+
+    broken = invariants.broken(store.dump())
+
+    assert [said for said in broken if said.startswith(number)], f"{what} went unnoticed; said was: {broken}"
+
+
+def test_fires_in_order_are_left_in_peace(scene: Scene, store: Store, ledger: Ledger) -> None:
+    for minute in range(3):
+        Scheduler(Ledgers(ledger.scripts.at(FIRE + minute * 60_000), ledger.keys.namespace), "one").round()
+
+    assert Invariants().broken(store.dump()) == []
