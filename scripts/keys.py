@@ -115,40 +115,41 @@ def check_namespace(namespace: str) -> str:
     return namespace
 
 
-class Keys:
-    """The key names of one tenant."""
-
-    __slots__ = ("base", "namespace", "tenant")
-
-    def __init__(self, namespace: str, tenant: str) -> None:
-        self.namespace = check_namespace(namespace)
-        self.tenant = check_tenant(tenant)
-        self.base = f"{namespace}:{{{tenant}}}:"
-
-    def __call__(self, family: str, /, **parts: str) -> str:
-        return self.base + _BY_NAME[family].pattern.format(**parts)
-
-    @property
-    def home(self) -> str:
-        """The key every script of the tenant is routed by; scripts derive the others from it."""
-        return self.base + "meta"
-
-
-class Index:
-    """The key names of the index over tenants."""
+class _Names:
+    """Key names under one hash tag."""
 
     __slots__ = ("base", "namespace")
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, tag: str) -> None:
         self.namespace = check_namespace(namespace)
-        self.base = f"{namespace}:{{@}}:"
+        self.base = f"{namespace}:{{{tag}}}:"
 
     def __call__(self, family: str, /, **parts: str) -> str:
         return self.base + _BY_NAME[family].pattern.format(**parts)
 
     @property
     def home(self) -> str:
+        """The key every script is routed by; scripts derive the others from it."""
         return self.base + "meta"
+
+
+class Keys(_Names):
+    """The key names of one tenant."""
+
+    __slots__ = ("tenant",)
+
+    def __init__(self, namespace: str, tenant: str) -> None:
+        super().__init__(namespace, check_tenant(tenant))
+        self.tenant = tenant
+
+
+class Index(_Names):
+    """The key names of the index over tenants."""
+
+    __slots__ = ()
+
+    def __init__(self, namespace: str) -> None:
+        super().__init__(namespace, "@")
 
 
 def wake_channel(namespace: str) -> str:
