@@ -24,6 +24,11 @@ class News:
     due_ms: int | None
     version: int
 
+    @property
+    def is_due(self) -> bool:
+        """Whether it wanted the visit when this was said: the version is the server's clock, in microseconds."""
+        return self.due_ms is not None and self.due_ms * 1000 <= self.version
+
 
 @dataclass(frozen=True, slots=True)
 class Lease:

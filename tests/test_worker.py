@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from tenure.app import Tenure
+from tenure.lease.index import DUE
 from tenure.lease.jobs import JobView
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.payload import pack_args, unpack
@@ -467,6 +469,25 @@ def test_leases_are_renewed_while_tasks_hold_every_cpu(worker: Start, shop: Shop
         assert [attempt.status for attempt in shop.ended(job).attempts] == ["succeeded"]
 
 
+# Bursts.
+
+
+def test_a_burst_runs_all_chunks(worker: Start, shop: Shop, note: Path) -> None:
+    job = shop.make("chunks", str(note), 40)
+
+    assert worker(slots=1, burst=True).process.wait(30) == 0
+
+    assert (shop.view(job).status, len(lines(note))) == ("succeeded", 40)
+
+
+def test_a_burst_tells_the_index_of_what_it_leaves_for_later(worker: Start, shop: Shop) -> None:
+    job = shop.make("refused")
+
+    assert worker(burst=True).process.wait(30) == 0
+
+    assert shop.ledger.index.take(DUE + "advance", 1).next_due_ms == shop.view(job).run_at
+
+
 # Stopping.
 
 
@@ -545,7 +566,7 @@ def test_the_command_line_of_rq_runs_it_and_sees_it(
     env: dict[str, str], shop: Shop, tmp_path: Path, note: Path
 ) -> None:
     url, kind = env["TENURE_REDIS_URL"], "tenure.workers.LedgerWorker"
-    rq = ["python", "-m", "rq.cli"]
+    rq = [sys.executable, "-m", "rq.cli"]
     process = start(
         tmp_path, env, *rq, "worker", "-u", url, "-w", kind, "--name", "w-7", "advance", "outbound"
     )
@@ -565,7 +586,7 @@ def test_the_command_line_of_rq_runs_it_and_sees_it(
             "from redis import Redis; from rq.command import send_stop_job_command as stop; "
             f"stop(Redis.from_url({url!r}), {job!r})"
         )
-        wait_until(lambda: start(tmp_path, env, "python", "-c", stop).process.wait(20) == 0, "stop-job")
+        wait_until(lambda: start(tmp_path, env, sys.executable, "-c", stop).process.wait(20) == 0, "stop-job")
         assert shop.ended(job).status == "canceled"
         assert process.stop() == 0, process.said()
         assert len(shop.ledger.get(shop.make("noop")).worker or "") <= 40

@@ -13,7 +13,7 @@ from tenure.lease.index import DUE, REAP
 from tenure.lease.ledger import NewJob
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.loop import Loop
-from tenure.lease.outcome import Succeed
+from tenure.lease.outcome import NextChunk, Succeed
 from tenure.scripts import Scripts
 from tenure.scripts.errors import StoreUnreachable
 from tenure.testing import Faults, Server
@@ -98,6 +98,64 @@ def test_an_empty_tenant_leaves_the_index(ledgers: Ledgers, clock: ServerClock, 
     exchange(ledgers, claims.posts(ServerClock.monotonic()))
 
     assert ledgers.index.take(DUE + "advance", 10).tenants == []
+
+
+class SlowClock(ServerClock):
+    """Believes that the server is a minute behind."""
+
+    def local(self, at_ms: int) -> float:
+        return super().local(at_ms) + 60
+
+
+def test_the_next_chunk_is_due_by_the_servers_clock(ledgers: Ledgers, app: Tenure, rows: list[Row]) -> None:
+    clock = SlowClock()
+    clock.ask(app.redis())
+    claims = Claims(ledgers, clock, [EagerPool("advance", 2, 0.02)], "w1", 2.0, 5_000, rows.append)
+    job = ledgers.of("acme").enqueue(NewJob("import", fields={"background": "1"}))
+    outbox = Outbox(ledgers, claims.heard)
+    while not claims.idle(ServerClock.monotonic()):
+        exchange(ledgers, claims.posts(ServerClock.monotonic()))
+
+    outbox.ended(rows.pop(), NextChunk(b"cursor"), now=1.0)
+    exchange(ledgers, outbox.posts(1.0))
+
+    assert not claims.idle(ServerClock.monotonic()), "a burst would end here"
+    exchange(ledgers, claims.posts(ServerClock.monotonic()))
+    assert [row.lease.id for row in rows] == [job.id]
+
+
+def test_a_worker_is_not_idle_because_it_could_not_ask(
+    ledgers: Ledgers, claims: Claims, rows: list[Row]
+) -> None:
+    job = ledgers.of("acme").enqueue(NewJob("noop"))
+    for post in claims.posts(ServerClock.monotonic()):
+        post.read(StoreUnreachable("away"), ServerClock.monotonic())
+
+    assert not claims.idle(ServerClock.monotonic())
+    exchange(ledgers, claims.posts(claims.next_look()))
+    exchange(ledgers, claims.posts(ServerClock.monotonic()))
+    assert [row.lease.id for row in rows] == [job.id]
+
+
+def test_two_pools_of_a_worker_claim_from_one_tenant_in_one_batch(
+    tenure_server: Server, tenure_namespace: str, clock: ServerClock, rows: list[Row]
+) -> None:
+    faults = Faults()
+    ledgers = Ledgers(Scripts(tenure_server.redis, faults=faults), tenure_namespace)
+    pools: list[Pool] = [EagerPool(name, 2, 0.02) for name in ("advance", "outbound")]
+    claims = Claims(ledgers, clock, pools, "w1", 2.0, 5_000, rows.append)
+    ids = {ledgers.of("acme").enqueue(NewJob("noop", pool=pool.name)).id for pool in pools}
+    for pool in pools:
+        claims.hint(pool.name, "acme", 0, ServerClock.monotonic())
+    courier = Courier(ledgers.scripts, "courier", lambda: None)
+    faults.lose_reply("claim")
+
+    courier.send(claims.posts(ServerClock.monotonic()))
+    wait_until(courier.read, "the answers")
+    courier.close(1)
+
+    assert faults.calls.count("claim") == 4, "both were sent twice"
+    assert {row.lease.id for row in rows} == ids
 
 
 def test_a_claim_whose_reply_was_lost_is_sent_again_and_answered_the_same(

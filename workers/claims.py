@@ -21,6 +21,9 @@ from .row import Row
 TENANTS = 32
 """How many tenants are visited in one batch."""
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.002, 0.5
+TELL_S = 0.05
+"""The index hears news with the next batch, or after this time."""
+NEVER = float("inf")
 
 
 @dataclass(slots=True)
@@ -34,12 +37,25 @@ class Lookout:
     """When to ask the index again."""
     pause: float = 0.0
     looking: bool = False
+    found_nobody: bool = False
+    """What the last look said."""
     claiming: int = 0
     """Rows asked for and not yet answered."""
+
+    @property
+    def idle(self) -> bool:
+        return self.found_nobody and not (self.tenants or self.looking or self.claiming)
 
     def turn_to(self, tenant: str) -> None:
         self.tenants[tenant] = None
         self.pause = 0.0
+
+    def wake_at(self, instant: float) -> None:
+        self.look_at = min(self.look_at, instant)
+
+    def try_again_at(self, instant: float) -> None:
+        self.found_nobody = False
+        self.look_at = instant
 
 
 class Claims:
@@ -65,6 +81,8 @@ class Claims:
         self._grace_ms = grace_ms
         self._got = got
         self._news: dict[tuple[str, str], News] = {}
+        self.tell_by = NEVER
+        """When the index must have heard the news that wait for the next batch."""
         self._numbers = itertools.count(1)
 
     def hint(self, pool: str, tenant: str, run_at: int, now: float) -> None:
@@ -76,29 +94,37 @@ class Claims:
         if at <= now:
             lookout.turn_to(tenant)
         else:
-            lookout.look_at = min(lookout.look_at, at)
+            lookout.wake_at(at)
 
     def look(self, now: float) -> None:
         """There may be anything: ask the index."""
         for lookout in self._lookouts.values():
-            lookout.look_at = now
+            lookout.try_again_at(now)
 
-    def heard(self, news: list[News], now: float) -> None:
+    def heard(self, news: list[News]) -> None:
         """What a settle said of jobs that are to be claimed again."""
         for item in news:
-            self._tell(item)
-            self.hint(item.queue.removeprefix(DUE), item.tenant, item.due_ms or 0, now)
+            self._heard(item)
+
+    def _heard(self, news: News) -> None:
+        now = self._clock.monotonic()
+        self._tell(news, now)
+        lookout = self._lookouts.get(news.queue.removeprefix(DUE))
+        if lookout is None or news.due_ms is None:
+            return
+        # by the server's clock, not our guess of it: that may be a moment behind, and a burst would end between chunks
+        if news.is_due:
+            lookout.turn_to(news.tenant)
+        else:
+            lookout.wake_at(self._clock.local(news.due_ms))
 
     def next_look(self) -> float:
         """When there may be something to claim."""
         return min(0.0 if lookout.tenants else lookout.look_at for lookout in self._lookouts.values())
 
     def idle(self, now: float) -> bool:
-        """Whether the last look found nothing, and no look is under way."""
-        return not any(
-            lookout.tenants or lookout.looking or lookout.claiming or lookout.look_at <= now
-            for lookout in self._lookouts.values()
-        )
+        """Whether nothing is due: the last look found nobody, and nothing has been heard since."""
+        return all(lookout.idle and lookout.look_at > now for lookout in self._lookouts.values())
 
     def due(self, now: float) -> bool:
         """Whether there is something to ask for, and room for it."""
@@ -111,14 +137,14 @@ class Claims:
         """The claims that can be made now, the looks at the index, and the news that go there first."""
         found = [Post(self._ledgers.index.put_call(news), _passed_over) for news in self._news.values()]
         self._news.clear()
+        self.tell_by = NEVER
         if not self.open:
             return found
-        visited: set[str] = set()
         for lookout in self._lookouts.values():
             want = self._want(lookout, now)
             if want <= 0:
                 continue
-            found += self._claims(lookout, want, visited)
+            found += self._claims(lookout, want)
             if not lookout.tenants and not lookout.looking and lookout.look_at <= now:
                 found.append(self._look(lookout))
         return found
@@ -127,12 +153,10 @@ class Claims:
         want = lookout.pool.want(now) - lookout.claiming
         return want if self.left is None else min(want, self.left)
 
-    def _claims(self, lookout: Lookout, want: int, visited: set[str]) -> list[Post]:
-        # a tenant keeps one claim of a worker to answer it again: so one claim for each tenant in a batch
-        tenants = [tenant for tenant in lookout.tenants if tenant not in visited][: min(want, TENANTS)]
+    def _claims(self, lookout: Lookout, want: int) -> list[Post]:
+        tenants = list(lookout.tenants)[: min(want, TENANTS)]
         found: list[Post] = []
         for tenant in tenants:
-            visited.add(tenant)
             del lookout.tenants[tenant]
             found += self._claim(lookout, tenant, math.ceil(want / len(tenants)))
         return found
@@ -152,7 +176,7 @@ class Claims:
             if self.left is not None:
                 self.left += want
             if isinstance(answer, TenureError):
-                lookout.look_at = sent_at + LAST_PAUSE_S
+                lookout.try_again_at(sent_at + LAST_PAUSE_S)
             else:
                 self._claimed(lookout, answer, sent_at)
 
@@ -166,15 +190,7 @@ class Claims:
             lookout.pause = 0.0
         if self.left is not None:
             self.left -= len(claim.leases)
-        self._tell(claim.news)
-        due = claim.news.due_ms
-        if due is None:
-            return
-        at = self._clock.local(due)
-        if at <= now:
-            lookout.tenants[claim.news.tenant] = None
-        else:
-            lookout.look_at = min(lookout.look_at, at)
+        self._heard(claim.news)
 
     def _row(self, pool: str, lease: Lease, sent_at: float, now: float) -> Row:
         limit_at = self._clock.local(lease.deadline - self._grace_ms)
@@ -187,14 +203,15 @@ class Claims:
             lookout.looking = False
             now = self._clock.monotonic()
             if isinstance(answer, TenureError):
-                lookout.look_at = now + LAST_PAUSE_S
+                lookout.try_again_at(now + LAST_PAUSE_S)
             else:
                 self._looked(lookout, answer, now)
 
         return Post(self._ledgers.index.take_call(DUE + lookout.pool.name, TENANTS), read)
 
     def _looked(self, lookout: Lookout, visit: Visit, now: float) -> None:
-        if not visit.tenants:
+        lookout.found_nobody = not visit.tenants
+        if lookout.found_nobody:
             lookout.pause = 0.0
             due = now + self._poll_s if visit.next_due_ms is None else self._clock.local(visit.next_due_ms)
             lookout.look_at = min(now + self._poll_s, max(due, now + FIRST_PAUSE_S))
@@ -205,8 +222,9 @@ class Claims:
         lookout.look_at = now + lookout.pause
         lookout.pause = min(LAST_PAUSE_S, max(FIRST_PAUSE_S, 2 * lookout.pause))
 
-    def _tell(self, news: News) -> None:
+    def _tell(self, news: News, now: float) -> None:
         """Keep what the index has to hear until the next batch; only the newest of each queue."""
+        self.tell_by = min(self.tell_by, now + TELL_S)
         known = self._news.get((news.tenant, news.queue))
         if known is None or known.version <= news.version:
             self._news[news.tenant, news.queue] = news

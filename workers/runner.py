@@ -59,7 +59,7 @@ class Runner:
         self._redis = app.blocking_redis()
         self._clock = ServerClock()
         self._pools = [Pool(name, options.slots, options.ahead_ms / 1000) for name in dict.fromkeys(pools)]
-        self._outbox = Outbox(self._ledgers, lambda news: self._claims.heard(news, time.monotonic()))
+        self._outbox = Outbox(self._ledgers, lambda news: self._claims.heard(news))
         self.crew = Crew(
             zygote,
             self._pools,
@@ -183,7 +183,7 @@ class Runner:
         at = NEVER if self.suspended or not self._claims.open else self._claims.next_look()
         if at <= now:
             at = NEVER  # there is work, and no room for it: the next free slot will bring us here
-        return min(at, self._outbox.send_at(now, FLUSH_JOBS, FLUSH_S, self.crew.empty))
+        return min(at, self._claims.tell_by, self._outbox.send_at(now, FLUSH_JOBS, FLUSH_S, self.crew.empty))
 
     def _renew(self, now: float) -> None:
         if now < self._renew_at or self._renewer.busy:
@@ -261,8 +261,16 @@ class Runner:
             return False
         if self.crew.stopping:
             self._farewell_at = min(self._farewell_at, now + FAREWELL_S)
-            return (self._outbox.settled and not self._courier.busy) or now >= self._farewell_at
-        if burst or self._claims.left == 0:
-            idle = self._claims.left == 0 or self._claims.idle(now)
-            return idle and self._outbox.settled and not self._courier.busy
-        return max_idle_s is not None and now - self._idle_since > max_idle_s and self._outbox.settled
+            return self._all_said or now >= self._farewell_at
+        return self._all_said and self._may_leave(now, burst, max_idle_s)
+
+    @property
+    def _all_said(self) -> bool:
+        """Whether the store knows all that we know, and we all that we asked it."""
+        return self._outbox.settled and self._claims.tell_by == NEVER and not self._courier.busy
+
+    def _may_leave(self, now: float, burst: bool, max_idle_s: float | None) -> bool:
+        """Whether a worker that was not told to stop has come to the end of its work."""
+        if self._claims.left == 0 or (burst and self._claims.idle(now)):
+            return True
+        return max_idle_s is not None and now - self._idle_since > max_idle_s
