@@ -6,6 +6,8 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 PARALLEL ?= -n auto
 
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
 .PHONY: help demo test lint fakeredis cluster redis suite bench clean
 
 help:
@@ -25,7 +27,7 @@ lint: .venv/test.ready
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
-	@$(BIN)/pyright --pythonpath $(BIN)/python
+	@$(BIN)/pyright
 
 fakeredis: .venv/test.ready
 	@echo "== the ledger and the schedules on fakeredis, an imitation of the server"

@@ -9,11 +9,14 @@ redis://…   a server of your own, as TENURE_REDIS_URL takes it; only the tests
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,14 +24,16 @@ from typing import Any
 from redis import Redis, RedisCluster
 from redis.exceptions import ConnectionError
 
-from ..embedded import EmbeddedServer
+from ..embedded import LONGEST_SOCKET
 from ..machine import find_server
 from ..scripts.errors import MissingExtra, StoreUnreachable
 from ..scripts.loader import Client
+from ..workers.orphans import die_with_parent
 
 KINDS = ("embedded", "redis", "cluster", "fakeredis")
 START_LIMIT_S = 10.0
 SLOTS = 16384
+LOG = "server.log"
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Server:
 def start(kind: str, folder: Path) -> Server:
     """Start a server of one of `KINDS` with its files in `folder`, or connect to the one a URL names."""
     if kind == "embedded":
-        return _private(kind, folder, None)
+        return _private(kind, folder, find_server())
     if kind == "redis":
         return _private(kind, folder, _redis_server())
     if kind == "cluster":
@@ -56,16 +61,16 @@ def start(kind: str, folder: Path) -> Server:
     return Server("url", kind, redis, redis.close)
 
 
-def _private(kind: str, folder: Path, binary: Path | None) -> Server:
-    server = EmbeddedServer(folder, binary=binary)
-    server.ensure()
-    redis = Redis(unix_socket_path=str(server.socket), protocol=2)
-
-    def close() -> None:
-        redis.close()
-        server.close()
-
-    return Server(kind, f"unix://{server.socket}", redis, close)
+def _private(kind: str, folder: Path, binary: Path) -> Server:
+    """A server on a unix socket, as durable as the embedded one."""
+    path = folder / "server.sock"
+    if len(os.fsencode(path)) > LONGEST_SOCKET:
+        path = Path(tempfile.mkdtemp(prefix="tenure-", dir="/tmp")) / "server.sock"
+    options = {"port": 0, "unixsocket": path, "unixsocketperm": 700, "appendonly": "yes"}
+    process = _launch(binary, folder, options)
+    redis = Redis(unix_socket_path=str(path), protocol=2)
+    _wait(lambda: _answers(redis), process, folder)
+    return Server(kind, f"unix://{path}", redis, lambda: _end(process, redis))
 
 
 def _redis_server() -> Path:
@@ -77,33 +82,36 @@ def _redis_server() -> Path:
 
 def _cluster(folder: Path) -> Server:
     """One node that owns every slot. It has no replica and no peer, so it is up as soon as it knows its slots."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     port, bus = _free_ports()
-    options = {
-        "port": port,
-        "cluster-port": bus,
-        "bind": "127.0.0.1",
-        "cluster-enabled": "yes",
-        "save": '""',
-        "dir": folder,
-        "logfile": folder / "server.log",
-    }
-    config = "\n".join(f"{name} {value}" for name, value in options.items())
-    (folder / "server.conf").write_text(config)
-    process = subprocess.Popen([find_server(), folder / "server.conf"])
-    plain: Any = Redis(port=port, protocol=2)
-    _wait(lambda: bool(plain.ping()), folder)
-    plain.cluster("ADDSLOTSRANGE", 0, SLOTS - 1)
-    _wait(lambda: plain.cluster("INFO")["cluster_state"] == "ok", folder)
-    plain.close()
+    options = {"port": port, "cluster-port": bus, "bind": "127.0.0.1", "cluster-enabled": "yes"}
+    process = _launch(find_server(), folder, options)
+    node: Any = Redis(port=port, protocol=2)
+    _wait(lambda: _answers(node), process, folder)
+    node.cluster("ADDSLOTSRANGE", 0, SLOTS - 1)
+    _wait(lambda: node.cluster("INFO")["cluster_state"] == "ok", process, folder)
+    node.close()
     redis = RedisCluster(host="127.0.0.1", port=port, protocol=2)
+    return Server("cluster", f"redis://127.0.0.1:{port}", redis, lambda: _end(process, redis))
 
-    def close() -> None:
-        redis.close()
-        process.terminate()
-        process.wait()
 
-    return Server("cluster", f"redis://127.0.0.1:{port}", redis, close)
+def _launch(binary: Path, folder: Path, options: Mapping[str, object]) -> subprocess.Popen[bytes]:
+    """Start a server that ends with this process, however that ends."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    common: dict[str, object] = {"dir": folder, "logfile": folder / LOG, "save": '""'}
+    config = "\n".join(f"{name} {value}" for name, value in {**common, **options}.items())
+    (folder / "server.conf").write_text(config)
+    parent = os.getpid()
+    return subprocess.Popen(
+        [binary, folder / "server.conf"],
+        env={**os.environ, "LC_ALL": "C"},
+        preexec_fn=lambda: die_with_parent(parent, signal.SIGKILL),
+    )
+
+
+def _end(process: subprocess.Popen[bytes], redis: Client) -> None:
+    redis.close()
+    process.kill()
+    process.wait()
 
 
 def _free_ports() -> tuple[int, int]:
@@ -113,16 +121,19 @@ def _free_ports() -> tuple[int, int]:
         return one.getsockname()[1], other.getsockname()[1]
 
 
-def _wait(condition: Callable[[], bool], folder: Path) -> None:
+def _answers(redis: Any) -> bool:
+    try:
+        return bool(redis.ping())
+    except ConnectionError:
+        return False
+
+
+def _wait(condition: Callable[[], bool], process: subprocess.Popen[bytes], folder: Path) -> None:
     deadline = time.monotonic() + START_LIMIT_S
-    while time.monotonic() < deadline:
-        try:
-            if condition():
-                return
-        except ConnectionError:
-            pass
+    while not condition():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise StoreUnreachable(f"no server came up in {folder}", hint=f"see {folder / LOG}")
         time.sleep(0.005)
-    raise StoreUnreachable(f"no server came up in {folder}", hint=f"see {folder / 'server.log'}")
 
 
 def _fake() -> Server:
