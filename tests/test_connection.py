@@ -34,15 +34,9 @@ from tenure.scripts.errors import (
 )
 from tenure.scripts.store_errors import store_error
 from tenure.settings import Settings
+from tenure.testing import wait_until
 
 Start = Callable[..., "Server"]
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 def free_port() -> int:

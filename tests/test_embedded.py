@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from tenure.scripts.errors import (
     StoreTooOld,
     StoreUnreachable,
 )
+from tenure.testing import wait_until
 
 ROOT = os.geteuid() == 0
 USER = """
@@ -41,13 +41,6 @@ server.ensure()
 print(Redis(unix_socket_path=str(server.socket)).info("server")["run_id"], flush=True)
 sys.stdin.read()
 """
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 def client(server: EmbeddedServer) -> Any:

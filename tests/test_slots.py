@@ -30,6 +30,7 @@ from tenure.lease.payload import pack
 from tenure.lease.tasks import Registry, Task
 from tenure.scripts.errors import BadInput, Canceled, LeaseLost
 from tenure.scripts.states import Cause
+from tenure.testing import wait_until
 from tenure.workers import Ctx, WorkerOptions, load_application
 from tenure.workers.attempt import failed, returned
 from tenure.workers.hints import Due, Stop, parse
@@ -43,7 +44,7 @@ from tenure.workers.slots import Slot
 from tenure.workers.wire import Ticket, Why, outcome_frame, outcome_of
 from tenure.workers.zygote import Born, Died, Zygote
 
-from .worker_process import alive, wait_until
+from .worker_process import alive
 
 TASK = Task("report", print)
 LEASE = Lease(
@@ -345,6 +346,6 @@ def test_no_slot_outlives_the_fork_server(zygote: Zygote) -> None:
 
     wait_until(lambda: not any(alive(one.pid) for one in born), "the end of the slots")
     with pytest.raises(EOFError):
-        wait_until(lambda: zygote.news() and None, "the news of it", deadline=2)
+        wait_until(lambda: zygote.news() and None, "the news of it", seconds=2)
     for slot in slots:
         slot.close()

@@ -17,9 +17,9 @@ from tenure.lease.index import DUE
 from tenure.lease.jobs import JobView
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.payload import pack_args, unpack
-from tenure.testing import Server
+from tenure.testing import Server, wait_until
 
-from .worker_process import WorkerProcess, alive, start, start_worker, wait_until
+from .worker_process import WorkerProcess, alive, start, start_worker
 
 Start = Callable[..., WorkerProcess]
 
@@ -38,10 +38,10 @@ class Shop:
     def view(self, job_id: str) -> JobView:
         return self.ledger.get(job_id, lines=10_000)
 
-    def ended(self, job_id: str, deadline: float = 15.0) -> JobView:
+    def ended(self, job_id: str, seconds: float = 30.0) -> JobView:
         """The job, once it has ended."""
         return wait_until(
-            lambda: view if (view := self.view(job_id)).ended else None, f"the end of job {job_id}", deadline
+            lambda: view if (view := self.view(job_id)).ended else None, f"the end of job {job_id}", seconds
         )
 
     def running(self, job_id: str) -> JobView:
@@ -225,7 +225,7 @@ def test_a_task_is_told_that_its_time_is_up(task: str, worker: Start, shop: Shop
 
     worker(grace_ms=5_000)
 
-    view = shop.ended(job, deadline=6)
+    view = shop.ended(job, seconds=6)
     assert [(a.status, a.cause, a.error) for a in view.attempts] == [
         ("failed", "timeout", "told after 300 ms that its time is up")
     ]
@@ -338,7 +338,7 @@ def test_a_killed_worker_takes_its_slots_along_and_its_job_runs_elsewhere(
 
     first.kill()
 
-    wait_until(lambda: not any(alive(one) for one in [pid, *family]), "the end of the slots", deadline=1)
+    wait_until(lambda: not any(alive(one) for one in [pid, *family]), "the end of the slots", seconds=1)
     shop.ledger.cancel(
         shop.make("noop")
     )  # nothing to do with it: the next worker must find the job by itself
@@ -394,7 +394,7 @@ def test_a_canceled_job_is_told_when_it_asks(worker: Start, shop: Shop, note: Pa
 
     shop.ledger.cancel(job, "no longer wanted")
 
-    wait_until(lambda: ["Canceled"] in lines(note), "the task to hear of it", deadline=3)
+    wait_until(lambda: ["Canceled"] in lines(note), "the task to hear of it", seconds=3)
     assert shop.view(job).status == "canceled"
 
 
@@ -405,7 +405,7 @@ def test_a_canceled_job_that_does_not_ask_is_interrupted(worker: Start, shop: Sh
 
     shop.ledger.cancel(job)
 
-    wait_until(lambda: ["Stopped"] in lines(note), "the interruption", deadline=3)
+    wait_until(lambda: ["Stopped"] in lines(note), "the interruption", seconds=3)
     after = shop.make("mark", str(note))
     shop.ended(after)
     assert int(lines(note)[-1][3]) == pid, "the slot lives on"
@@ -420,7 +420,7 @@ def test_a_canceled_job_that_does_not_stop_is_killed(worker: Start, shop: Shop, 
 
     shop.ledger.cancel(job)
 
-    wait_until(lambda: not alive(pid), "the end of the slot", deadline=3)
+    wait_until(lambda: not alive(pid), "the end of the slot", seconds=3)
     shop.ended(shop.make("noop"))
     assert shop.view(job).status == "canceled"
 
@@ -452,7 +452,7 @@ def test_a_row_claimed_ahead_of_a_busy_slot_goes_to_a_free_one(worker: Start, sh
 
     worker(slots=1)
 
-    view = shop.ended(behind, deadline=5)
+    view = shop.ended(behind, seconds=5)
     assert view.attempts[0].number == 1, "not begun is no attempt"
     assert shop.view(hog).status == "running"
     assert len(view.attempts) == 1

@@ -7,8 +7,10 @@ import random
 import signal
 from pathlib import Path
 
+from tenure.testing import wait_until
+
 from .test_worker import Shop, Start, env, lines, note, shop, worker
-from .worker_process import alive, wait_until
+from .worker_process import alive
 
 __all__ = ["env", "note", "shop", "worker"]  # fixtures
 
@@ -31,7 +33,7 @@ def test_what_is_killed_at_random_loses_nothing(worker: Start, shop: Shop, note:
             workers[at] = worker(lease_ms=1_000)
 
     for job in jobs:
-        view = shop.ended(job, deadline=30)
+        view = shop.ended(job, seconds=30)
         assert view.status == "succeeded"
         assert [attempt.status for attempt in view.attempts].count("succeeded") == 1
         fences = [attempt.fence for attempt in view.attempts]

@@ -16,15 +16,13 @@ from tenure.lease.loop import Loop
 from tenure.lease.outcome import NextChunk, Succeed
 from tenure.scripts import Scripts
 from tenure.scripts.errors import StoreUnreachable
-from tenure.testing import Faults, Server
+from tenure.testing import Faults, Server, wait_until
 from tenure.workers.claims import Claims
 from tenure.workers.clock import ServerClock
 from tenure.workers.courier import Courier, Post
 from tenure.workers.outbox import Outbox
 from tenure.workers.pool import Pool
 from tenure.workers.row import Row
-
-from .worker_process import wait_until
 
 
 class EagerPool(Pool):

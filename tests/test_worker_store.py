@@ -16,9 +16,10 @@ from tenure.app import Tenure
 from tenure.lease.payload import unpack
 from tenure.machine import find_server
 from tenure.settings import Settings
+from tenure.testing import wait_until
 
 from .test_worker import Shop, first_line, lines
-from .worker_process import start_worker, wait_until
+from .worker_process import start_worker
 
 
 class OwnServer:
@@ -96,7 +97,7 @@ def test_a_worker_cut_from_the_store_stops_its_jobs_before_the_lease_ends(
         first_line(note)
         os.kill(server.process.pid, signal.SIGSTOP)
 
-        wait_until(lambda: ["LeaseLost"] in lines(note), "the job to hear that its lease is lost", deadline=3)
+        wait_until(lambda: ["LeaseLost"] in lines(note), "the job to hear that its lease is lost", seconds=3)
     finally:
         os.kill(server.process.pid, signal.SIGCONT)
         worker.kill()

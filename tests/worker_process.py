@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,15 +15,6 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-
-
-def wait_until(condition: Callable[[], T], what: str = "the condition", deadline: float = 15.0) -> T:
-    """What `condition` answers once that is true; fails after `deadline` seconds, saying what it waited for."""
-    end = time.monotonic() + deadline
-    while not (found := condition()):
-        assert time.monotonic() < end, f"not within {deadline} s: {what}"
-        time.sleep(0.005)
-    return found
 
 
 def alive(pid: int) -> bool:

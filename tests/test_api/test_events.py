@@ -21,8 +21,9 @@ from tenure.lease.outcome import NextChunk, Succeed
 from tenure.lease.payload import pack
 from tenure.scripts.errors import StoreUnreachable
 from tenure.scripts.keys import watch_channel
+from tenure.testing import wait_until
 
-from .conftest import Hand, wait_until
+from .conftest import Hand
 
 CURSOR = pack({}, what="cursor")
 
