@@ -16,10 +16,12 @@ from tenure.lease.loop import Loop
 from tenure.lease.outcome import NextChunk, Succeed
 from tenure.scripts import Scripts
 from tenure.scripts.errors import StoreUnreachable
+from tenure.scripts.keys import wake_channel
 from tenure.testing import Faults, Server, wait_until
 from tenure.workers.claims import Claims
 from tenure.workers.clock import ServerClock
 from tenure.workers.courier import Courier, Post
+from tenure.workers.hints import Due, Listener, Look
 from tenure.workers.outbox import Outbox
 from tenure.workers.pool import Pool
 from tenure.workers.row import Row
@@ -198,6 +200,44 @@ def test_a_settle_whose_reply_was_lost_is_sent_again_and_counted_once(
     assert outbox.settled
     view = ledger.get(lease.id)
     assert (view.status, [attempt.status for attempt in view.attempts]) == ("succeeded", ["succeeded"])
+
+
+# The subscription.
+
+
+def listener(app: Tenure) -> Listener:
+    """One that has begun to listen."""
+    listening = threading.Event()
+    channel = wake_channel(app.settings.namespace)
+    found = Listener(app.blocking_redis(), channel, frozenset({"advance"}), listening.set)
+    assert listening.wait(5)
+    return found
+
+
+def test_a_subscription_ends_at_once_and_leaves_nothing_to_the_application_that_closes(
+    app: Tenure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracebacks: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", tracebacks.append)
+    monkeypatch.setattr("tenure.workers.hints.LISTEN_S", 3600.0)
+    one = listener(app)
+
+    one.close()
+
+    assert "tenure-hints" not in [thread.name for thread in threading.enumerate()]
+    app.close()
+    assert tracebacks == []
+
+
+def test_a_hint_is_heard_for_the_pools_of_the_worker_only(app: Tenure) -> None:
+    one = listener(app)
+    for pool in ("outbound", "advance"):
+        app.ledger("acme").enqueue(NewJob("noop", pool=pool, when=1_790_000_000_000))
+
+    wait_until(lambda: len(one.heard) == 2, "the hint")
+    one.close()
+
+    assert list(one.heard) == [Look(), Due("advance", "acme", 1_790_000_000_000)]
 
 
 # The loop of background duties.

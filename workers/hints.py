@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 from redis.exceptions import RedisError
@@ -16,6 +17,7 @@ from ..scripts.loader import Client
 log = logging.getLogger("tenure.worker")
 
 LISTEN_S = 5.0
+CLOSE_S = 2.0
 
 
 class Due(NamedTuple):
@@ -41,7 +43,7 @@ class Look(NamedTuple):
 Hint = Due | Stop | Look
 
 
-def parse(message: bytes) -> Hint | None:
+def parse(message: bytes) -> Due | Stop | None:
     """A message of the wake channel; None for one that a newer version may understand."""
     match message.decode(errors="replace").split(" "):
         case ["due", pool, tenant, run_at] if run_at.isdigit():
@@ -62,10 +64,18 @@ class Listener:
         self._pools = pools
         self._poke = poke
         self._over = threading.Event()
-        threading.Thread(target=self._run, name="tenure-hints", daemon=True).start()
+        self._pubsub: Any = None
+        self._thread = threading.Thread(target=self._run, name="tenure-hints", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
+        """Hear nothing more. Its thread has ended then, unless the store does not answer."""
         self._over.set()
+        pubsub = self._pubsub
+        if pubsub is not None and pubsub.subscribed:
+            with suppress(RedisError, OSError):
+                pubsub.unsubscribe()  # the answer wakes the thread
+        self._thread.join(CLOSE_S)
 
     def _run(self) -> None:
         failures = 0
@@ -80,7 +90,7 @@ class Listener:
 
     def _listen(self) -> None:
         """Until the connection breaks."""
-        pubsub = cast(Any, self._redis).pubsub()
+        self._pubsub = pubsub = cast(Any, self._redis).pubsub()
         try:
             pubsub.subscribe(self._channel)
             while not self._over.is_set():
@@ -91,8 +101,16 @@ class Listener:
             pubsub.close()
 
     def _hear(self, message: dict[str, Any]) -> None:
-        hint = Look() if message["type"] == "subscribe" else parse(message["data"])
-        if hint is None or (not isinstance(hint, Look) and hint.pool not in self._pools):
-            return
+        match message["type"]:
+            case "subscribe":
+                self._keep(Look())
+            case "message":
+                hint = parse(message["data"])
+                if hint is not None and hint.pool in self._pools:
+                    self._keep(hint)
+            case _:
+                pass  # the answer to our own farewell
+
+    def _keep(self, hint: Hint) -> None:
         self.heard.append(hint)
         self._poke()

@@ -132,9 +132,11 @@ class Runner:
         self.crew.fill(time.monotonic())
 
     def _close(self) -> None:
-        self._listener.close()
         for loop in self._loops:
             loop.stop()
+        self._listener.close()
+        for loop in self._loops:
+            loop.stop(timeout=0.5)
         self._courier.close(timeout=0.5)
         self._renewer.close(timeout=0.1)
         self._zygote.close()

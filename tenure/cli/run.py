@@ -41,9 +41,11 @@ def worker(app_name: str | None, pools: tuple[str, ...], slots: int, burst: bool
         check_pool(pool)
     app = find_app(app_name)
     say(f"worker with {slots} slots in each of {', '.join(pools)}; Ctrl-C stops it")
-    # It forks the slots before the store is opened, so nothing here may open it; and the threads it leaves behind may
-    # still read from it, so it is closed by the end of the process.
-    run_worker(app, pools, options=WorkerOptions(slots=slots), burst=burst)
+    try:
+        # it forks the slots before the store is opened, so nothing here may open it
+        run_worker(app, pools, options=WorkerOptions(slots=slots), burst=burst)
+    finally:
+        app.close()
     say("worker has stopped")
 
 

@@ -74,6 +74,7 @@ def test_a_worker_in_a_burst_does_what_is_due_and_ends(cli: Cli, app: Tenure) ->
     said = cli.run("worker", "shop:app", "--burst", "--slots", "1")
 
     assert (said.code, said.out) == (0, "")
+    assert "Traceback" not in said.err
     assert app.jobs.get(task).status == "succeeded"
     assert cli("background", "watch", task).code == 0
 
