@@ -17,7 +17,15 @@ from tenure.scripts.states import State
 NOW = 1_790_000_000_000
 
 PROGRESS = Progress(
-    done=None, total=None, doing=None, message="", busy_ms=0, running_since=None, updated_at=None, samples=(), lines=()
+    done=None,
+    total=None,
+    doing=None,
+    message="",
+    busy_ms=0,
+    running_since=None,
+    updated_at=None,
+    samples=(),
+    lines=(),
 )
 ATTEMPT = Attempt(
     number=1,
