@@ -96,7 +96,7 @@ def _show(processes: Processes, client: Client, source: Path, target: Path) -> b
 def _watch(processes: Processes, client: Client, task_id: str) -> dict[str, object]:
     """Draw the progress until the task has ended; kill its worker once, when a third is done."""
     line = ProgressLine(sys.stdout)
-    killed = False
+    killed, last = False, dict[str, object]()
     for task in client.events(f"/background-tasks/{task_id}/events", PATIENCE_S):
         line.draw(task)
         if not killed and _share(task) >= KILL_AT and task["status"] == "running":
