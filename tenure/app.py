@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
+from redis import Redis
+
 from .connection import Client, Store, connect
 from .job_book import JobBook
 from .lease.durations import Duration, duration_ms
@@ -237,6 +239,10 @@ class Tenure:
     def blocking_redis(self) -> Client:
         """A client for calls that wait: pub/sub, blocking pops."""
         return self.store.blocking
+
+    def rq_redis(self) -> Redis:
+        """A new client for RQ, of the server its tools look at. Raises BadInput when that is a Redis Cluster."""
+        return self.store.for_rq()
 
     def ledgers(self) -> Ledgers:
         """The ledgers of all tenants, over this process's clients."""

@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
 from redis import Redis, RedisCluster
@@ -25,6 +25,7 @@ from redis.exceptions import (
     MasterDownError,
     ReadOnlyError,
     RedisClusterException,
+    RedisError,
     SlotNotCoveredError,
     TimeoutError,
 )
@@ -75,6 +76,23 @@ class Store:
     def another(self, *, blocking: bool = False) -> Client:
         """A client with connections of its own, as for renewals, which must not queue behind other calls."""
         return _client(self.settings, self.server, cluster=self.facts.cluster, blocking=blocking)
+
+    def for_rq(self) -> Redis:
+        """A client for RQ alone, which changes the time-outs of the one it is given.
+
+        Raises BadInput when it would be that of a Redis Cluster.
+        """
+        settings, server, cluster, name = self.settings, self.server, self.facts.cluster, "redis_url"
+        if settings.rq_url is not None:
+            settings, server, name = replace(settings, redis_url=settings.rq_url), None, "rq_url"
+            cluster = _is_cluster(settings)
+        if cluster:
+            raise BadInput(
+                f"{name} is {safe_url(settings.redis_url or '')!r}, a Redis Cluster: RQ, which lists workers and "
+                "sends them commands, needs a plain server",
+                hint="set TENURE_RQ_URL=redis://host:port/db; it holds no jobs, so a small one will do",
+            )
+        return cast(Redis, _client(settings, server, cluster=False))
 
     def check(self) -> ServerFacts:
         """Ask the server again; raises the StoreError that says what is wrong with it now."""
@@ -135,6 +153,14 @@ def _probe(settings: Settings, server: EmbeddedServer | None) -> Redis:
         url = safe_url(settings.redis_url or "")
         raise BadInput(f"redis_url is {url!r}: {exc}", hint="leave the option out") from exc
     return Redis.from_pool(pool)
+
+
+def _is_cluster(settings: Settings) -> bool:
+    with closing(_probe(settings, None)) as probe:
+        try:
+            return bool(cast(Any, probe).info("cluster")["cluster_enabled"])
+        except (RedisError, OSError) as exc:
+            raise store_error(exc, safe_url(settings.redis_url or "")) from exc
 
 
 def _client(

@@ -26,6 +26,8 @@ class Settings:
 
     redis_url: str | None = None
     """The store; None is the embedded server in `data`."""
+    rq_url: str | None = None
+    """A plain server for RQ's register, heartbeats and commands; None is the store's own."""
     data: Path | None = None
     """Folder of the embedded server; None only when the store is a URL."""
     server: Path | None = None
@@ -41,12 +43,14 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.redis_url is not None:
-            _check_url(self.redis_url)
+            _check_url("redis_url", self.redis_url)
         elif self.data is None:
             raise BadInput(
                 "no place for the embedded server's data: neither HOME nor XDG_DATA_HOME is set",
                 hint="set TENURE_DATA to a folder you may write, or TENURE_REDIS_URL to a server",
             )
+        if self.rq_url is not None:
+            _check_url("rq_url", self.rq_url)
         _check_text("namespace", self.namespace, r"[a-z0-9][a-z0-9-]{0,62}", "tn, shop-test")
         if self.app is not None:
             _check_text("app", self.app, r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", "shop.jobs:app")
@@ -69,6 +73,7 @@ class Settings:
         values = _Values(found, env, cwd)
         return cls(
             redis_url=values.text("redis_url"),
+            rq_url=values.text("rq_url"),
             data=values.path("data") or _default_data(env),
             server=values.path("server"),
             namespace=values.text("namespace") or cls.namespace,
@@ -175,7 +180,7 @@ def _check_text(name: str, value: str, pattern: str, example: str) -> None:
         raise BadInput(f"{name} is {value!r}: it must match {pattern}", hint=f"for example {example}")
 
 
-def _check_url(url: str) -> None:
+def _check_url(name: str, url: str) -> None:
     try:
         parts = urlsplit(url)
         at = parts.path if parts.scheme == "unix" else f"{parts.hostname or ''}:{parts.port or ''}"
@@ -185,6 +190,6 @@ def _check_url(url: str) -> None:
         good = False
     if not good:
         raise BadInput(
-            f"redis_url is {safe_url(url)!r}: it must be redis://host:port/db, rediss://… or unix:///path",
-            hint="set TENURE_REDIS_URL=redis://localhost:6379/0 (in a password, / is %2F and # is %23)",
+            f"{name} is {safe_url(url)!r}: it must be redis://host:port/db, rediss://… or unix:///path",
+            hint=f"set {_env_name(name)}=redis://localhost:6379/0 (in a password, / is %2F and # is %23)",
         )

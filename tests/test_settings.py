@@ -60,6 +60,7 @@ def test_a_url_needs_no_home(tmp_path: Path) -> None:
         ({**HOME, "TENURE_REDIS_URL": "redis://localhost/zero"}, "redis://host:port"),
         ({**HOME, "TENURE_REDIS_URL": "redis://"}, "redis://host:port"),
         ({**HOME, "TENURE_REDIS_URL": "unix://"}, "unix:///path"),
+        ({**HOME, "TENURE_RQ_URL": "localhost:6379"}, "rq_url is 'localhost:6379': it must be redis://"),
         ({**HOME, "TENURE_NAMESPACE": "Big"}, "namespace is 'Big'"),
         ({**HOME, "TENURE_NAMESPACE": "a{b}"}, "namespace"),
         ({**HOME, "TENURE_DURABILITY": "tape"}, "memory, process, disk"),

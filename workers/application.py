@@ -9,6 +9,8 @@ import sys
 from importlib.util import find_spec
 from typing import Protocol, cast
 
+from redis import Redis
+
 from ..lease.ledgers import Ledgers
 from ..lease.tasks import Registry
 from ..scripts.errors import BadInput
@@ -40,6 +42,10 @@ class Application(Protocol):
     def redis(self) -> Client: ...
     def blocking_redis(self) -> Client:
         """A client that waits for an answer as long as it takes; for subscriptions."""
+        ...
+
+    def rq_redis(self) -> Redis:
+        """A new client for RQ. Raises BadInput when there is no server for it."""
         ...
 
 

@@ -7,10 +7,10 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from types import FrameType
 from typing import Any, cast
 
-from redis import Redis
 from rq import worker_registration
 from rq.command import parse_payload
 from rq.defaults import DEFAULT_LOGGING_DATE_FORMAT, DEFAULT_LOGGING_FORMAT
@@ -164,23 +164,12 @@ def run_worker(
     name: str | None = None,
     burst: bool = False,
     max_jobs: int | None = None,
-    rq_redis: Redis | None = None,
     logging_level: str | None = None,
 ) -> bool:
-    """Run a worker in this process until it is told to stop (SIGTERM). To be called before threads are started.
-
-    `rq_redis` is the server that RQ's tools look at; without it, the application's own.
-    """
-    zygote = Zygote(slot_main(app))
-    worker = LedgerWorker(
-        list(pools),
-        name,
-        app=app,
-        options=options,
-        zygote=zygote,
-        connection=rq_redis or cast(Redis, app.blocking_redis()),
-    )
-    return worker.work(burst=burst, max_jobs=max_jobs, logging_level=logging_level)
+    """Run a worker in this process until it is told to stop (SIGTERM). To be called before threads are started."""
+    with closing(Zygote(slot_main(app))) as zygote, closing(app.rq_redis()) as redis:
+        worker = LedgerWorker(list(pools), name, app=app, options=options, zygote=zygote, connection=redis)
+        return worker.work(burst=burst, max_jobs=max_jobs, logging_level=logging_level)
 
 
 def slot_main(app: Application) -> Callable[[list[socket.socket]], None]:

@@ -40,7 +40,7 @@ def _shown(settings: Settings, name: str) -> str | int | None:
     value = getattr(settings, name)
     if isinstance(value, Path):
         return str(value)
-    return safe_url(value) if name == "redis_url" and value else value
+    return safe_url(value) if name.endswith("_url") and value else value
 
 
 def _source(name: str) -> str:

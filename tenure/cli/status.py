@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
 from datetime import datetime
 from typing import Any, cast
 
@@ -42,8 +43,12 @@ def status(tenant: str, as_json: bool) -> None:
 
 
 def _workers(app: Tenure) -> list[BaseWorker]:
-    """Those that RQ's register has on this server; a worker tells it every two seconds that it lives."""
-    found: list[BaseWorker] = cast(Any, BaseWorker).all(connection=app.redis())
+    """Those in RQ's register; a worker tells it every two seconds that it lives. On a cluster that RQ was given no
+    server for there can be none."""
+    if app.store.facts.cluster and app.settings.rq_url is None:
+        return []
+    with closing(app.rq_redis()) as redis:
+        found: list[BaseWorker] = cast(Any, BaseWorker).all(connection=redis)
     return sorted(found, key=lambda worker: worker.name)
 
 

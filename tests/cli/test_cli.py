@@ -311,9 +311,17 @@ def test_durations_are_short(ms: int, shown: str) -> None:
 def test_settings_come_with_their_source_and_without_passwords(cli: Cli, tmp_path: Path) -> None:
     (cli.folder / "tenure.toml").write_text("lease_ms = 50_000\n")
 
-    said = cli("config", "show", "-o", "json", TENURE_REDIS_URL="redis://u:secret@h:1/0")
+    said = cli(
+        "config",
+        "show",
+        "-o",
+        "json",
+        TENURE_REDIS_URL="redis://u:secret@h:1/0",
+        TENURE_RQ_URL="redis://:secret@rq:1",
+    )
 
     settings = {one["name"]: (one["value"], one["source"]) for one in said.json}
     assert settings["redis_url"] == ("redis://***@h:1/0", "TENURE_REDIS_URL")
+    assert settings["rq_url"] == ("redis://***@rq:1", "TENURE_RQ_URL")
     assert settings["lease_ms"] == (50_000, "tenure.toml")
     assert settings["renew_ms"] == (15_000, "default")
