@@ -62,7 +62,7 @@ DEFAULTS: dict[str, str] = {
     "edit": "0",
 }
 
-BLOBS = ("args", "result", "cursor", "unique_key")
+BLOBS = ("args", "result", "cursor", "unique_key", "reason", "fire", "trace")
 BLOB_LIMIT = 64
 
 

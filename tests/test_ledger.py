@@ -669,6 +669,22 @@ def test_a_dead_job_may_be_canceled(ledger: Ledger) -> None:
 # -- look -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("size", [1, 64, 65, 4_000])
+def test_words_of_any_length_are_kept_and_do_not_swell_the_row(ledger: Ledger, size: int) -> None:
+    """One field over 64 bytes makes a row three times as big (the invariants look for it after this test)."""
+    text = "ä" * (size // 2) or "a"
+    fields = {"trace": text, "fire": f"default:{text}"}
+    lease = running(ledger, fields=fields)
+    canceled = running(ledger)
+
+    ledger.settle(lease, SkipRest(text))
+    ledger.cancel(canceled.id, text)
+
+    found = view(ledger, lease)
+    assert (lease.trace, lease.fire) == (found.trace, found.fire) == (text, f"default:{text}")
+    assert (found.reason, view(ledger, canceled).reason) == (text, text)
+
+
 def test_a_job_that_is_not_there_is_not_found(ledger: Ledger) -> None:
     with pytest.raises(NotFound, match="01J00000000000000000000000"):
         ledger.get("01J00000000000000000000000")

@@ -17,7 +17,7 @@ if refused then return refuse('WRONG_STATE', refused) end
 local before = job.state
 end_attempt(job, 'canceled', 'canceled')
 set(job, 'generation', text(job.generation + 1))
-if reason ~= '' then set(job, 'reason', reason) end
+if reason ~= '' then put_blob(job, 'reason', reason) end
 move('cancel', job)
 conclude(job)
 if before == 'running' then

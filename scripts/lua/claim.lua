@@ -14,8 +14,8 @@ local MEMO_MS = 60000
 
 local function reply_of(job, lease_until)
   return {job.id, job.task, job.fence, job.attempts, text(lease_until), job.deadline, job.generation, job.failures,
-    job.chunk, job.edit, job.created, job.run_at or job.created, job.background or '', job.fire or '',
-    job.fire_time or '', job.max_attempts, job.trace or '', get_blob(job, 'args'), get_blob(job, 'cursor')}
+    job.chunk, job.edit, job.created, job.run_at or job.created, job.background or '', get_blob(job, 'fire'),
+    job.fire_time or '', job.max_attempts, get_blob(job, 'trace'), get_blob(job, 'args'), get_blob(job, 'cursor')}
 end
 
 local queue = K.queue(pool)

@@ -41,7 +41,7 @@ end
 function outcome.skip(job, it)
   end_attempt(job, 'skipped')
   if it.payload ~= '' then put_blob(job, 'result', it.payload) end
-  set(job, 'reason', it.summary)
+  if it.summary ~= '' then put_blob(job, 'reason', it.summary) end
   move('succeed', job)
 end
 
