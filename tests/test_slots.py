@@ -39,8 +39,8 @@ from tenure.workers.naming import worker_name
 from tenure.workers.pace import Pace
 from tenure.workers.pool import Pool
 from tenure.workers.row import Row
-from tenure.workers.slot import Ends, SlotProcess
-from tenure.workers.slots import Slot
+from tenure.workers.slot import Slot
+from tenure.workers.slot_process import Ends, SlotProcess
 from tenure.workers.wire import Ticket, Why, outcome_frame, outcome_of
 from tenure.workers.zygote import Born, Died, Zygote
 

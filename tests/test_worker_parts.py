@@ -15,7 +15,7 @@ from tenure.lease.ledgers import Ledgers
 from tenure.lease.loop import Loop
 from tenure.lease.outcome import NextChunk, Succeed
 from tenure.scripts import Scripts
-from tenure.scripts.errors import StoreUnreachable
+from tenure.scripts.errors import StoreUnreachable, TenureError
 from tenure.scripts.keys import wake_channel
 from tenure.testing import Faults, Server, wait_until
 from tenure.workers.claims import Claims
@@ -200,6 +200,26 @@ def test_a_settle_whose_reply_was_lost_is_sent_again_and_counted_once(
     assert outbox.settled
     view = ledger.get(lease.id)
     assert (view.status, [attempt.status for attempt in view.attempts]) == ("succeeded", ["succeeded"])
+
+
+def test_a_checkpoint_takes_along_what_was_reported_before_it(ledgers: Ledgers) -> None:
+    ledger = ledgers.of("acme")
+    ledger.enqueue(NewJob("import", fields={"background": "1"}))
+    lease = ledger.claim("advance", "w1").leases[0]
+    row = Row(1, "advance", lease, 0.0, 0.0, 0.0)
+    outbox = Outbox(ledgers, lambda news: None)
+    answers: list[TenureError | None] = []
+
+    outbox.progress.report(row, None, 300, "row 4", ["a line"], now=1.0)
+    outbox.progress.checkpoint(row, b"cursor", 4, None, "", ack=answers.append)
+    exchange(ledgers, outbox.posts(0.0))
+
+    assert answers == [None]
+    assert outbox.settled
+    progress = ledger.get(lease.id, lines=1).progress
+    assert progress is not None
+    assert (progress.done, progress.total, progress.message) == (4, 300, "row 4")
+    assert [text for _, _, text in progress.lines] == ["a line"]
 
 
 # The subscription.

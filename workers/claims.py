@@ -13,7 +13,7 @@ from ..lease.jobs import Claim, Lease, News
 from ..lease.ledger import new_token
 from ..lease.ledgers import Ledgers
 from ..scripts.errors import TenureError
-from .clock import ServerClock
+from .clock import NEVER, ServerClock
 from .courier import Post
 from .pool import Pool
 from .row import Row
@@ -23,7 +23,6 @@ TENANTS = 32
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.002, 0.5
 TELL_S = 0.05
 """The index hears news with the next batch, or after this time."""
-NEVER = float("inf")
 
 
 @dataclass(slots=True)
@@ -81,8 +80,7 @@ class Claims:
         self._grace_ms = grace_ms
         self._got = got
         self._news: dict[tuple[str, str], News] = {}
-        self.tell_by = NEVER
-        """When the index must have heard the news that wait for the next batch."""
+        self._tell_by = NEVER
         self._numbers = itertools.count(1)
 
     def hint(self, pool: str, tenant: str, run_at: int, now: float) -> None:
@@ -126,9 +124,24 @@ class Claims:
         """Whether nothing is due: the last look found nobody, and nothing has been heard since."""
         return all(lookout.idle and lookout.look_at > now for lookout in self._lookouts.values())
 
-    def due(self, now: float) -> bool:
-        """Whether there is something to ask for, and room for it."""
-        return self.open and any(
+    @property
+    def has_news(self) -> bool:
+        """Whether the index has to hear something yet."""
+        return bool(self._news)
+
+    def send_at(self, now: float) -> float:
+        """When there is something to ask for and room for it, or something to tell."""
+        if not self.open:
+            return self._tell_by
+        if self._due(now):
+            return now
+        look_at = (
+            self.next_look()
+        )  # one that is past waits for room, and the next free slot brings us here again
+        return min(self._tell_by, look_at if look_at > now else NEVER)
+
+    def _due(self, now: float) -> bool:
+        return any(
             (lookout.tenants or lookout.look_at <= now) and self._want(lookout, now) > 0
             for lookout in self._lookouts.values()
         )
@@ -137,7 +150,7 @@ class Claims:
         """The claims that can be made now, the looks at the index, and the news that go there first."""
         found = [Post(self._ledgers.index.put_call(news), _passed_over) for news in self._news.values()]
         self._news.clear()
-        self.tell_by = NEVER
+        self._tell_by = NEVER
         if not self.open:
             return found
         for lookout in self._lookouts.values():
@@ -224,7 +237,7 @@ class Claims:
 
     def _tell(self, news: News, now: float) -> None:
         """Keep what the index has to hear until the next batch; only the newest of each queue."""
-        self.tell_by = min(self.tell_by, now + TELL_S)
+        self._tell_by = min(self._tell_by, now + TELL_S)
         known = self._news.get((news.tenant, news.queue))
         if known is None or known.version <= news.version:
             self._news[news.tenant, news.queue] = news

@@ -7,6 +7,9 @@ from typing import Any, cast
 
 from ..scripts.loader import Client
 
+NEVER = float("inf")
+"""The instant that does not come."""
+
 
 class ServerClock:
     """Turns instants of the server into instants of `time.monotonic()`. Ask it again now and then: clocks drift."""

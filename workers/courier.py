@@ -13,9 +13,13 @@ from typing import Any
 
 from ..lease.loop import retry_after
 from ..scripts import Call, Scripts
-from ..scripts.errors import StoreError, TenureError
+from ..scripts.errors import StoreError, StoreFull, StoreReadOnly, StoreUnreachable, TenureError
 
 log = logging.getLogger("tenure.worker")
+
+PASSING = (StoreUnreachable, StoreReadOnly, StoreFull)
+"""A call that was answered with one of these may be taken a little later."""
+RETRY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,9 @@ class Courier:
 
     def send(self, posts: list[Post]) -> None:
         """Send a batch; only when not busy. The worker is poked when the answers are there."""
-        self.busy = True
-        self._orders.put(posts)
+        if posts:
+            self.busy = True
+            self._orders.put(posts)
 
     def read(self) -> bool:
         """Read the answers that have come, in the caller's thread. Answers whether there were any."""

@@ -26,7 +26,7 @@ from .naming import worker_name
 from .options import WorkerOptions
 from .presence import TTL_S, Presence
 from .runner import Runner
-from .slot import Ends, SlotProcess
+from .slot_process import Ends, SlotProcess
 from .zygote import Zygote
 
 SLOTS = "TENURE_SLOTS"
@@ -97,7 +97,7 @@ class LedgerWorker(BaseWorker):
             self._base.unsubscribe()
         if runner.broken:
             raise SystemExit(1)
-        return bool(runner.crew.succeeded + runner.crew.failed)
+        return bool(runner.crew.tally.jobs)
 
     def register_birth(self) -> None:
         self._base.register_birth()

@@ -32,11 +32,11 @@ class Mirror:
         self._worker = worker
         self._shown: dict[int, Shown] = {}
 
-    def show(self, rows: list[Row]) -> int:
-        """Let RQ see exactly these rows. Answers how many there are."""
+    def show(self, rows: list[Row]) -> None:
+        """Let RQ see exactly these rows."""
         running = {row.number: row for row in rows}
         if not running and not self._shown:
-            return 0
+            return
         with cast(Any, self._redis).pipeline(transaction=False) as pipe:
             for number in [number for number in self._shown if number not in running]:
                 self._hide(self._shown.pop(number), pipe)
@@ -47,7 +47,6 @@ class Mirror:
                 else:
                     self._refresh(shown, pipe)
             pipe.execute()
-        return len(running)
 
     def _add(self, row: Row, pipe: Any) -> Shown:
         lease = row.lease

@@ -6,7 +6,7 @@ from collections import deque
 
 from .pace import Pace
 from .row import Row
-from .slots import Slot
+from .slot import Slot
 
 WANT_LIMIT = 100
 AHEAD_LIMIT = 64
@@ -27,6 +27,11 @@ class Pool:
         """Rows that wait to hear whether they are still ours."""
         self.pace = Pace()
         self._ahead_s = ahead_s
+
+    @property
+    def waiting(self) -> list[Row]:
+        """The rows that no slot was given."""
+        return [*self.buffer, *self.unsure.values()]
 
     def want(self, now: float) -> int:
         """How many rows to claim: for the free slots, and ahead of the others while jobs are short."""
@@ -86,8 +91,7 @@ class Pool:
 
     def overdue(self, now: float) -> list[Row]:
         """Take out the rows that have waited too long for a slot, or for word of their lease."""
-        waiting = [*self.buffer, *self.unsure.values()]
-        old = [row for row in waiting if now - row.claimed_at > UNSTARTED_S]
+        old = [row for row in self.waiting if now - row.claimed_at > UNSTARTED_S]
         for row in old:
             self.remove(row)
         return old
@@ -103,7 +107,7 @@ class Pool:
 
     def empty(self) -> list[Row]:
         """Take out all rows that have not been given to a slot."""
-        rows = [*self.buffer, *self.unsure.values()]
+        rows = self.waiting
         self.buffer.clear()
         self.unsure.clear()
         return rows
@@ -111,7 +115,7 @@ class Pool:
     def find(self, tenant: str, job_id: str) -> Row | None:
         """The row of a job, wherever it is in this pool."""
         given = [row for slot in self.slots for row in slot.rows.values()]
-        for row in [*self.buffer, *self.unsure.values(), *given]:
+        for row in [*self.waiting, *given]:
             if row.lease.id == job_id and row.lease.tenant == tenant:
                 return row
         return None

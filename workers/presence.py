@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any, Protocol, cast
 
 from redis import Redis
@@ -11,6 +12,7 @@ from rq.suspension import is_suspended
 from .crew import Crew
 from .mirror import Mirror
 from .runner import Runner
+from .tally import Tally
 
 EVERY_S = 2.0
 TTL_S = 30
@@ -38,14 +40,14 @@ class Presence:
         self._worker = worker
         self._runner = runner
         self._mirror = Mirror(worker.connection, worker.name)
-        self._told = (0, 0, 0.0)
+        self._told = Tally()
 
     def round(self) -> float:
         crew = self._runner.crew
         running = _long_running(crew)
-        counts = (crew.succeeded, crew.failed, crew.working_s)
-        self._say(counts, busy=crew.running > 0)
-        self._told = counts
+        tally = replace(crew.tally)
+        self._say(tally, busy=crew.running > 0)
+        self._told = tally
         suspended = bool(is_suspended(self._worker.connection))
         if suspended != self._runner.suspended:
             self._runner.suspended = suspended
@@ -53,9 +55,9 @@ class Presence:
         self._mirror.show(running)
         return EVERY_S / 2 if crew.running else EVERY_S
 
-    def _say(self, counts: tuple[int, int, float], *, busy: bool) -> None:
-        succeeded, failed = counts[0] - self._told[0], counts[1] - self._told[1]
-        seconds = counts[2] - self._told[2]
+    def _say(self, tally: Tally, *, busy: bool) -> None:
+        succeeded, failed = tally.succeeded - self._told.succeeded, tally.failed - self._told.failed
+        seconds = tally.working_s - self._told.working_s
         worker = self._worker
         with cast(Any, worker.connection).pipeline(transaction=False) as pipe:
             worker.heartbeat(TTL_S, pipeline=pipe)
@@ -71,7 +73,7 @@ class Presence:
             made_anew = pipe.execute()[0] == 1
         if (
             made_anew
-        ):  # the hash had expired while we could not reach the server: a part of it would be nobody's
+        ):  # it had expired while we could not reach the server: a part of the hash would be nobody's
             with cast(Any, worker.connection).pipeline(transaction=False) as pipe:
                 worker.announce(pipe)
                 pipe.execute()

@@ -1,161 +1,162 @@
-"""The process of a slot: takes tickets, runs them one at a time, says what came of each.
-
-It has no connection to the store: whatever it wants to write goes to its worker, who holds the lease. So a task that
-hangs, dies or fills the memory takes nothing with it but itself.
-"""
+"""A slot, seen from the worker: what it was given, what it says, how it is told and ended."""
 
 from __future__ import annotations
 
-import faulthandler
-import os
-import resource
+import signal
 import socket
-import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
-from ..lease.outcome import Fail, Outcome
-from ..lease.tasks import Registry
-from ..scripts.errors import Canceled, LeaseLost, StaleFence, UnknownTask
-from ..scripts.states import Cause
-from .attempt import Attempts
-from .interrupts import Interrupts
-from .orphans import kill_group
-from .wire import DATAGRAM, Reader, Say, Tell, Ticket, Why, decode, encode, outcome_frame
+from .row import Row
+from .wire import DATAGRAM, Reader, Tell, Why, decode, encode
+from .zygote import Zygote
 
-MEMORY_EVERY = 64
+_BUFFER = 512 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """A slot's ends of its three sockets."""
+class Slot:
+    """One slot: its sockets, and the rows it was given in the order it runs them (the first is the one that runs)."""
 
-    tickets: socket.socket
-    stream: socket.socket
-    control: socket.socket
+    def __init__(self, key: int, pool: str, zygote: Zygote) -> None:
+        self.key = key
+        self.pool = pool
+        self.rows: dict[int, Row] = {}
+        self.pid: int | None = None
+        self.jobs = self.memory_kb = 0
+        self.head_since = self.made_at = time.monotonic()
+        self.told: Why | None = None
+        self.leaving = False
+        self.doomed = False
+        self._unsent = b""
+        self._zygote = zygote
+        self._interrupt_at = self._kill_at = 0.0
+        self._tickets, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.stream, stream = socket.socketpair()
+        self._control, control = socket.socketpair()
+        for end in (self._tickets, self.stream):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+        self._reader = Reader(self.stream)
+        self._untaken = theirs.dup()  # the slot's end: with it, what the slot has not taken is taken back
+        zygote.fork(key, [theirs, stream, control])
 
+    @property
+    def head(self) -> Row | None:
+        """The row that runs, or is about to."""
+        return next(iter(self.rows.values()), None)
 
-class SlotProcess:
-    def __init__(self, registry: Registry, ends: Ends) -> None:
-        self._registry = registry
-        self._ends = ends
-        self._interrupts = Interrupts()
-        self._stream = Reader(ends.stream)
-        self._writing = threading.Lock()
-        self._attempts = Attempts(self, self._interrupts)
-        self._current = 0
-        self._why: Why | None = None
-        self._held_until = 0.0
-        self._done = 0
-        self._pid = os.getpid()
+    @property
+    def open(self) -> bool:
+        """Whether it may be given more."""
+        return self.told is None and not self.leaving and not self.doomed
 
-    def run(self) -> None:
-        """Work until the worker sends an empty ticket. Does not return when the worker dies: nor does the process."""
-        faulthandler.enable()
-        self._interrupts.install()
-        threading.Thread(target=self._listen, name="tenure-control", daemon=True).start()
-        while data := self._ends.tickets.recv(DATAGRAM):
-            ticket = Ticket(*decode(data))
-            if time.monotonic() > ticket.start_by:
-                self._say(Say.BACK, ticket.number)
-            else:
-                self._work(ticket)
+    def quiet_for(self, now: float) -> float:
+        """For how many seconds the running row has been running; 0 when none is."""
+        return now - self.head_since if self.rows else 0.0
 
-    def _work(self, ticket: Ticket) -> None:
-        self._why, self._held_until = None, ticket.held_until
-        self._current = ticket.number
-        started = time.perf_counter()
-        if ticket.args is None:
-            ticket = self._whole(ticket)
-        outcome = self._attempt(ticket)
-        if os.getpid() != self._pid:
-            os._exit(
-                0
-            )  # the task forked, and this is its child, come to the end of the function: it is no slot
-        seconds = time.perf_counter() - started
-        self._current = 0
-        frame = None if self._nobody_to_tell(outcome) else outcome_frame(outcome)
-        self._done += 1
-        memory = 0 if self._done % MEMORY_EVERY else _memory_kb()
-        self._say(Say.END, ticket.number, seconds, frame, memory)
-
-    def _attempt(self, ticket: Ticket) -> Outcome:
+    def give(self, row: Row, held_until: float, now: float) -> bool:
+        """Hand a row over; False when its socket is full."""
         try:
-            task = self._registry.get(ticket.task)
-        except UnknownTask as exc:  # its worker asks first, so this is a registry that changed while it ran
-            return Fail(str(exc), Cause.RAISED)
-        return self._attempts.run(task, ticket)
+            self._tickets.send(row.ticket(held_until), socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        if not self.rows:
+            self.head_since = now
+        self.rows[row.number] = row
+        return True
 
-    def _nobody_to_tell(self, outcome: Outcome) -> bool:
-        """A job that was told to stop and did not come to its end has no outcome: who told it knows what happened."""
-        return self._why is not None and isinstance(outcome, Fail)
+    def take_back(self) -> list[Row]:
+        """The rows it has not begun; it never will."""
+        found: list[Row] = []
+        while self.rows:
+            try:
+                data = self._untaken.recv(DATAGRAM, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                break
+            row = self.rows.pop(decode(data)[0], None) if data else None
+            if row is not None:
+                found.append(row)
+        return found
 
-    # The link of the context.
+    def said(self) -> Iterator[Any]:
+        """What it has said since; nothing if nothing."""
+        try:
+            return self._reader.take()
+        except (BlockingIOError, EOFError, ConnectionResetError):
+            # its end is told by the fork server, which knows better than a socket that others may hold
+            return iter(())
 
-    def stopped(self, ticket: Ticket) -> Why | None:
-        if ticket.number != self._current:
-            return Why.LOST  # a thread that outlived its job
-        if self._why is None and time.monotonic() > self._held_until:
-            return Why.LOST
-        return self._why
-
-    def report(
-        self, ticket: Ticket, doing: int | None, total: int | None, message: str, lines: list[str]
-    ) -> None:
-        if ticket.background and ticket.number == self._current:
-            self._say(Say.REPORT, ticket.number, doing, total, message, lines)
-
-    def checkpoint(
-        self, ticket: Ticket, cursor: bytes, done: int | None, total: int | None, message: str
-    ) -> None:
-        self._say(Say.CHECKPOINT, ticket.number, cursor, done, total, message)
-        refused = self._answer(ticket)
-        if refused is None:
-            return
-        text = f"checkpoint of job {ticket.id} refused: {refused}"
-        if self._why is Why.CANCELED:
-            raise Canceled(text)
-        raise LeaseLost(text) if self._why else StaleFence(text)
-
-    # Speaking with the worker.
-
-    def _whole(self, ticket: Ticket) -> Ticket:
-        self._say(Say.NEED, ticket.number)
-        args, cursor = self._answer(ticket)
-        return ticket._replace(args=args, cursor=cursor)
-
-    def _answer(self, ticket: Ticket) -> Any:
-        """Wait for the answer to what was asked for this ticket; late ones to older tickets are passed over."""
-        while True:
-            for number, answer in self._stream.wait():
-                if number == ticket.number:
-                    return answer
-
-    def _say(self, kind: Say, *parts: Any) -> None:
-        with self._writing:
-            self._ends.stream.sendall(encode([kind, *parts]))
-
-    def _listen(self) -> None:
-        control = Reader(self._ends.control)
+    def last_words(self) -> Iterator[Any]:
+        """All that a dead slot has said."""
         try:
             while True:
-                for kind, number, value in control.wait():
-                    if number == self._current:
-                        self._hear(kind, value)
-        except (EOFError, OSError):
-            kill_group(os.getpid())  # the worker is gone, and with it the lease
-            os._exit(1)
+                yield from self._reader.take()
+        except (BlockingIOError, EOFError, ConnectionResetError):
+            return
 
-    def _hear(self, kind: int, value: Any) -> None:
-        if kind == Tell.STOP:
-            self._why = Why(value)
-            self._interrupts.allow_stop()
-        elif kind == Tell.HELD:
-            self._held_until = value
+    def finish(self, row: Row, now: float) -> None:
+        """A row it was given has ended, or came back."""
+        del self.rows[row.number]
+        self.head_since = now
+        if not self.doomed:
+            self.told = None
+
+    def answer(self, number: int, answer: object) -> None:
+        """Answer what it asked and waits for."""
+        self._unsent += encode([number, answer])
+        self.push()
+
+    def push(self) -> bool:
+        """Send what is left of the answers, as far as it goes without waiting. Answers whether all is sent."""
+        if self._unsent:
+            self._unsent = self._unsent[_send(self.stream, self._unsent) :]
+        return not self._unsent
+
+    def held(self, row: Row, until: float) -> None:
+        """Let it know that the lease of the running row was prolonged."""
+        _send(self._control, encode([Tell.HELD, row.number, until]))
+
+    def tell(self, why: Why, now: float, grace: float) -> None:
+        """Tell the running job to stop: first by word, after a quarter of the grace by force, then it is killed."""
+        row = self.head
+        if row is None or self.told is not None:
+            return
+        self.told = why
+        self._interrupt_at, self._kill_at = now + grace / 4, now + grace
+        _send(self._control, encode([Tell.STOP, row.number, int(why)]))
+
+    def kill(self, why: Why) -> None:
+        """End it now."""
+        if self.told is None:
+            self.told = why
+        self.doomed = True
+        self._interrupt_at = self._kill_at = float("inf")
+        self._zygote.kill(self.key, signal.SIGKILL)
+
+    def press(self, now: float) -> float:
+        """Do what is due to one that was told to stop, and say when to come again."""
+        if now >= self._kill_at:
+            self.kill(Why.KILLED)
+        elif now >= self._interrupt_at:
+            self._interrupt_at = float("inf")
+            self._zygote.kill(self.key, signal.SIGTERM)
+        return min(self._interrupt_at, self._kill_at)
+
+    def leave(self) -> None:
+        """Let it end after what it has."""
+        self.leaving = True
+        self._tickets.send(b"", socket.MSG_DONTWAIT)
+
+    def close(self) -> None:
+        for end in (self._tickets, self._untaken, self.stream, self._control):
+            end.close()
 
 
-def _memory_kb() -> int:
-    """The most memory this process ever had, in KB (macOS counts bytes)."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most // 1024 if os.uname().sysname == "Darwin" else most
+def _send(end: socket.socket, data: bytes) -> int:
+    """How much of `data` went without waiting."""
+    try:
+        return end.send(data, socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return 0
+    except (BrokenPipeError, ConnectionResetError):
+        return len(data)  # it died; the fork server will say so

@@ -1,0 +1,132 @@
+"""What tasks say of their progress, on its way to the ledger: reports are gathered, each checkpoint is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..lease.ledgers import Ledgers
+from ..scripts import Call
+from ..scripts.errors import TenureError
+from .clock import NEVER
+from .courier import PASSING, RETRY_S, Post
+from .row import Row
+
+REPORT_S = 0.25
+"""A task's progress is written at most so often; what it says in between is gathered, the last word always written."""
+LINES = 1000
+
+Ack = Callable[[TenureError | None], None]
+
+
+@dataclass(slots=True)
+class Said:
+    """What a task said of its progress and was not yet written."""
+
+    row: Row
+    due: float
+    doing: int | None = None
+    total: int | None = None
+    message: str = ""
+    lines: list[str] = field(default_factory=list[str])
+
+    def add(self, doing: int | None, total: int | None, message: str, lines: list[str]) -> None:
+        self.doing = self.doing if doing is None else doing
+        self.total = self.total if total is None else total
+        self.message = message or self.message
+        self.lines = (self.lines + lines)[-LINES:]
+
+
+class Progress:
+    def __init__(self, ledgers: Ledgers) -> None:
+        self._ledgers = ledgers
+        self._said: dict[int, Said] = {}
+        self._written_at: dict[int, float] = {}
+        self._checkpoints: list[Post] = []
+        self._in_flight = 0
+        self._retry_at = 0.0
+
+    @property
+    def settled(self) -> bool:
+        """Whether all checkpoints are answered."""
+        return not (self._checkpoints or self._in_flight)
+
+    def report(
+        self, row: Row, doing: int | None, total: int | None, message: str, lines: list[str], *, now: float
+    ) -> None:
+        said = self._said.get(row.number)
+        if said is None:
+            due = max(now, self._written_at.get(row.number, 0.0) + REPORT_S)
+            said = self._said[row.number] = Said(row, due)
+        said.add(doing, total, message, lines)
+
+    def checkpoint(
+        self, row: Row, cursor: bytes, done: int | None, total: int | None, message: str, *, ack: Ack
+    ) -> None:
+        """Commit a checkpoint, with what was reported before it; `ack` hears None, or why it was refused."""
+        said = self._said.pop(row.number, None) or Said(row, 0.0)
+        said.add(None, total, message, [])
+        ledger = self._ledgers.of(row.lease.tenant)
+        call = ledger.report_call(
+            row.lease.id,
+            row.lease.fence,
+            cursor=cursor,
+            done=done,
+            total=said.total,
+            message=said.message,
+            lines=said.lines,
+        )
+        self._checkpoints.append(self._post(call, ack))
+
+    def _post(self, call: Call[int], ack: Ack) -> Post:
+        def read(answer: Any, sent_at: float) -> None:
+            self._in_flight -= 1
+            if isinstance(answer, PASSING):
+                self._retry_at = sent_at + RETRY_S
+                self._checkpoints.append(self._post(call, ack))
+            else:
+                ack(answer if isinstance(answer, TenureError) else None)
+
+        return Post(call, read)
+
+    def forget(self, row: Row) -> None:
+        """Nothing more is to be said of a row."""
+        self._said.pop(row.number, None)
+        self._written_at.pop(row.number, None)
+
+    def send_at(self, now: float) -> float:
+        """When there is something to send."""
+        at = min((said.due for said in self._said.values()), default=NEVER)
+        return min(at, max(now, self._retry_at)) if self._checkpoints else at
+
+    def posts(self, now: float, ending: Collection[int]) -> list[Post]:
+        """All that can be sent now, and the last word of the rows that are `ending`."""
+        found: list[Post] = []
+        for said in [said for said in self._said.values() if said.due <= now or said.row.number in ending]:
+            found.append(self._report(said))
+            self._written_at[said.row.number] = now
+        for number in ending:
+            self._written_at.pop(number, None)
+        if now < self._retry_at:
+            return found
+        checkpoints, self._checkpoints = self._checkpoints, []
+        self._in_flight += len(checkpoints)
+        return found + checkpoints
+
+    def _report(self, said: Said) -> Post:
+        lease = said.row.lease
+        del self._said[said.row.number]
+        call = self._ledgers.of(lease.tenant).report_call(
+            lease.id,
+            lease.fence,
+            doing=said.doing,
+            total=said.total,
+            message=said.message,
+            lines=said.lines,
+        )
+        return Post(call, _passed_over)
+
+
+def _passed_over(answer: Any, sent_at: float) -> None:
+    """A report that was refused or lost is not worth a word: the next one comes soon, or the job has ended."""

@@ -1,0 +1,118 @@
+"""The life of the slots: who is missing is made, who has worked enough is replaced, who has died is buried."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import signal
+import time
+from collections.abc import Callable
+
+from ..lease.tasks import Registry
+from .clock import NEVER
+from .crew import Crew
+from .deaths import after_death
+from .hearing import Hearing
+from .options import WorkerOptions
+from .pool import Pool
+from .slot import Slot
+from .zygote import Born, Died, Zygote
+
+log = logging.getLogger("tenure.worker")
+
+RESPAWN_S = 1.0
+
+
+class Staffing:
+    def __init__(
+        self,
+        crew: Crew,
+        hearing: Hearing,
+        zygote: Zygote,
+        registry: Registry,
+        options: WorkerOptions,
+        watch: Callable[[Slot], None],
+        unwatch: Callable[[Slot], None],
+    ) -> None:
+        self._crew = crew
+        self._hearing = hearing
+        self._zygote = zygote
+        self._registry = registry
+        self._options = options
+        self._watch = watch
+        self._unwatch = unwatch
+        self._keys = itertools.count(1)
+        self._respawn_at = 0.0
+
+    def fill(self, now: float) -> float:
+        """Make the slots that are missing. Answers when to come again."""
+        if self._crew.stopping:
+            return NEVER
+        if now < self._respawn_at:
+            return self._respawn_at
+        try:
+            for pool in self._crew.pools:
+                while len(pool.slots) < pool.size:
+                    self._make(pool)
+        except OSError as exc:
+            log.error("no new slot: %s; next try in %d s", exc, RESPAWN_S)
+            self._respawn_at = now + RESPAWN_S
+            return self._respawn_at
+        return NEVER
+
+    def _make(self, pool: Pool) -> None:
+        slot = Slot(next(self._keys), pool.name, self._zygote)
+        self._crew.add(slot)
+        self._watch(slot)
+
+    def heard(self, slot: Slot) -> None:
+        """A slot has something to say."""
+        if self._crew.slot(slot.key) is None:
+            return  # what it said was read when it died, a moment ago
+        now = time.monotonic()
+        self._hearing.hear(slot, slot.said(), now)
+        if slot.leaving or self._has_worked_enough(slot):
+            self._retire(slot, now)
+
+    def _has_worked_enough(self, slot: Slot) -> bool:
+        limit = self._options.recycle_mb
+        too_large = limit is not None and slot.memory_kb > limit * 1024
+        return too_large or slot.jobs >= self._options.recycle_jobs
+
+    def _retire(self, slot: Slot, now: float) -> None:
+        slot.leaving = True
+        self._crew.take_back(slot)
+        if not slot.rows and self._crew.dismiss(slot):
+            slot.leave()
+            self.fill(now)
+
+    def news(self, event: Born | Died, now: float) -> None:
+        """What the fork server says."""
+        slot = self._crew.slot(event.key)
+        if slot is None:
+            return
+        if isinstance(event, Born):
+            slot.pid = event.pid
+        else:
+            self._bury(slot, event.status, now)
+            self.fill(now)
+
+    def bury_all(self, now: float) -> None:
+        """The fork server has died, and all slots with it: hand in what is known of their rows."""
+        self._crew.release()
+        for slot in self._crew.slots:
+            self._bury(slot, -signal.SIGKILL, now)
+
+    def _bury(self, slot: Slot, status: int, now: float) -> None:
+        self._hearing.hear(slot, slot.last_words(), now)
+        self._crew.take_back(slot)
+        for row in slot.rows.values():
+            task = self._registry.get(row.lease.task)
+            outcome = after_death(slot.told, status, task, row.lease.failures, self._options.grace_ms)
+            self._crew.ended(row, outcome, now)
+        slot.rows.clear()
+        if not (slot.jobs or slot.leaving or slot.doomed) and now - slot.made_at < RESPAWN_S:
+            self._respawn_at = now + RESPAWN_S  # it could not even begin: do not try in a circle
+        self._unwatch(slot)
+        self._crew.remove(slot)
+        slot.close()
