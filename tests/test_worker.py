@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.payload import pack_args, unpack
 from tenure.testing import Server, wait_until
 
-from .worker_process import WorkerProcess, alive, start, start_worker
+from .worker_process import WorkerProcess, alive, start_worker
 
 Start = Callable[..., WorkerProcess]
 
@@ -534,7 +533,7 @@ def test_a_second_signal_hands_everything_back_at_once(worker: Start, shop: Shop
         assert (view.status, [a.cause for a in view.attempts]) == ("pending", ["released"])
 
 
-# Pools and RQ.
+# Pools.
 
 
 def test_a_worker_claims_from_its_pools_only(worker: Start, shop: Shop) -> None:
@@ -560,39 +559,6 @@ def test_every_tenant_has_its_turn(worker: Start, app: Tenure) -> None:
     counts = many.ledger.counts()
     assert counts.get(("nap", "pending"), 0) > 100, "the others did not wait for the one with much to do"
     wait_until(lambda: not many.ledger.counts().get(("nap", "pending")), "the rest")
-
-
-def test_the_command_line_of_rq_runs_it_and_sees_it(
-    env: dict[str, str], shop: Shop, tmp_path: Path, note: Path
-) -> None:
-    url, kind = env["TENURE_REDIS_URL"], "tenure.workers.LedgerWorker"
-    rq = [sys.executable, "-m", "rq.cli"]
-    process = start(
-        tmp_path, env, *rq, "worker", "-u", url, "-w", kind, "--name", "w-7", "advance", "outbound"
-    )
-    try:
-        assert shop.ended(shop.make("echo", 5)).status == "succeeded"
-        job = shop.make("nap", str(note), 600)
-        first_line(note)
-
-        def seen() -> str:
-            info = start(tmp_path, env, *rq, "info", "-u", url, "-w", kind)
-            assert info.process.wait(20) == 0, info.said()
-            return info.said() if "busy" in info.said() and "1 finished" in info.said() else ""
-
-        assert "w-7" in wait_until(seen, "the worker in `rq info`")
-
-        stop = (
-            "from redis import Redis; from rq.command import send_stop_job_command as stop; "
-            f"stop(Redis.from_url({url!r}), {job!r})"
-        )
-        wait_until(lambda: start(tmp_path, env, sys.executable, "-c", stop).process.wait(20) == 0, "stop-job")
-        assert shop.ended(job).status == "canceled"
-        assert process.stop() == 0, process.said()
-        assert len(shop.ledger.get(shop.make("noop")).worker or "") <= 40
-    finally:
-        process.process.kill()
-        process.process.wait(10)
 
 
 def test_a_worker_that_cannot_find_its_application_says_so(env: dict[str, str], tmp_path: Path) -> None:

@@ -87,12 +87,14 @@ class LedgerWorker(BaseWorker):
             signal.signal(number, self.request_stop)
         setup_loghandlers(logging_level or "INFO", date_format, log_format, name="tenure")
         self.bootstrap(logging_level, date_format, log_format)
-        presence = Loop(Presence(cast(Any, self), runner), "tenure-presence")
-        presence.start()
+        presence = Presence(cast(Any, self), runner)
+        loop = Loop(presence, "tenure-presence")
         try:
+            presence.round()  # before the first claim: RQ may be suspended
+            loop.start()
             runner.run(burst=burst, max_jobs=max_jobs, max_idle_s=max_idle_time)
         finally:
-            presence.stop(timeout=1.0)
+            loop.stop(timeout=1.0)
             self._base.register_death()
             self._base.unsubscribe()
         if runner.broken:

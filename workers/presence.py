@@ -34,7 +34,7 @@ class RQWorker(Protocol):
 
 
 class Presence:
-    """One round: say that we live, what we did since the last round and what runs; hear whether RQ is suspended."""
+    """One round: hear whether RQ is suspended; say that we live, what we did since the last round and what runs."""
 
     def __init__(self, worker: RQWorker, runner: Runner) -> None:
         self._worker = worker
@@ -46,12 +46,12 @@ class Presence:
         crew = self._runner.crew
         running = _long_running(crew)
         tally = replace(crew.tally)
-        self._say(tally, busy=crew.running > 0)
-        self._told = tally
         suspended = bool(is_suspended(self._worker.connection))
         if suspended != self._runner.suspended:
             self._runner.suspended = suspended
             self._runner.poke()
+        self._say(tally, busy=crew.running > 0)
+        self._told = tally
         self._mirror.show(running)
         return EVERY_S / 2 if crew.running else EVERY_S
 

@@ -84,7 +84,7 @@ class Runner:
     def run(
         self, *, burst: bool = False, max_jobs: int | None = None, max_idle_s: float | None = None
     ) -> None:
-        """Work until told to stop, or, in a burst, until nothing is due."""
+        """Work until told to stop, or, in a burst, until nothing is due (or RQ is suspended)."""
         self._clock.ask(self._ledgers.scripts.redis)
         self._claims.left = max_jobs
         self._start()
@@ -159,7 +159,7 @@ class Runner:
 
     def _may_leave(self, now: float, burst: bool, max_idle_s: float | None) -> bool:
         """Whether a worker that was not told to stop has come to the end of its work."""
-        if self._claims.left == 0 or (burst and self._claims.idle(now)):
+        if self._claims.left == 0 or (burst and (self.suspended or self._claims.idle(now))):
             return True
         return max_idle_s is not None and now - self._idle_since > max_idle_s
 
