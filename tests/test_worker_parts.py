@@ -24,7 +24,9 @@ from tenure.workers.courier import Courier, Post
 from tenure.workers.hints import Due, Listener, Look
 from tenure.workers.outbox import Outbox
 from tenure.workers.pool import Pool
+from tenure.workers.renewals import Renewals
 from tenure.workers.row import Row
+from tenure.workers.wire import Why
 
 
 class EagerPool(Pool):
@@ -220,6 +222,35 @@ def test_a_checkpoint_takes_along_what_was_reported_before_it(ledgers: Ledgers) 
     assert progress is not None
     assert (progress.done, progress.total, progress.message) == (4, 300, "row 4")
     assert [text for _, _, text in progress.lines] == ["a line"]
+
+
+class Told:
+    """A crew and its stops, of which only what renewals say is wanted."""
+
+    def __init__(self) -> None:
+        self.kept_rows: list[Row] = []
+        self.stops: list[tuple[Row, Why]] = []
+
+    def kept(self, row: Row, sent_at: float) -> None:
+        self.kept_rows.append(row)
+
+    def tell(self, row: Row, why: Why) -> None:
+        self.stops.append((row, why))
+
+
+def test_a_renewal_tells_whether_a_job_was_canceled_or_taken_over(ledgers: Ledgers) -> None:
+    ledger = ledgers.of("acme")
+    ids = [ledger.enqueue(NewJob("noop")).id for _ in range(3)]
+    leases = {lease.id: lease for lease in ledger.claim("advance", "w1", 3).leases}
+    ours, canceled, lost = (Row(1, "advance", leases[job_id], 0.0, 0.0, 0.0) for job_id in ids)
+    ledger.cancel(canceled.lease.id)
+    ledger.settle(lost.lease, Succeed())
+    told: Any = Told()
+
+    exchange(ledgers, Renewals(ledgers, told, told).posts([ours, canceled, lost]))
+
+    assert told.kept_rows == [ours]
+    assert told.stops == [(canceled, Why.CANCELED), (lost, Why.LOST)]
 
 
 # The subscription.

@@ -207,9 +207,8 @@ class _Server:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)
             if ended is None:
                 return
-            kill_group(
-                ended.si_pid
-            )  # what it started and left behind; its number is ours until it is waited for
+            # what it started and left behind; its number is ours until it is waited for
+            kill_group(ended.si_pid)
             _, status = os.waitpid(ended.si_pid, 0)
             code = os.waitstatus_to_exitcode(status)
             for key in [key for key, pid in self._slots.items() if pid == ended.si_pid]:
