@@ -70,6 +70,7 @@ class Claim:
     leases: list[Lease]
     reason: str
     news: News
+    reap: News
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ class Ledger:
     def claim(self, pool: str, worker: str, want: int = 1) -> Claim:
         """Lease up to `want` due jobs of `pool` to `worker`, or say why there are none."""
         claim = self.scripts.run(self.claim_call(pool, worker, want, new_token()))
-        self.index.put([claim.news])
+        self.index.put([claim.news, claim.reap])
         return claim
 
     def claim_call(
@@ -258,10 +258,11 @@ class Ledger:
         return answers, self._news(reply[1])
 
     def _claim(self, pool: str, reply: Any) -> Claim:
-        version, due, reason, *rows = reply
+        version, due, reason, expiry, *rows = reply
         leases = [views.lease(self.tenant, row) for row in rows]
         news = News(self.tenant, DUE + pool, int(due) if due else None, int(version))
-        return Claim(leases, reason.decode(), news)
+        reap = News(self.tenant, REAP, int(expiry) if expiry else None, int(version))
+        return Claim(leases, reason.decode(), news, reap)
 
     def _settled(self, reply: Any) -> tuple[Sequence[TenureError | None], Sequence[News]]:
         return [item(one) for one in reply[0]], self._news(reply[1])

@@ -248,3 +248,23 @@ def test_a_finished_tenant_is_visited_no_more(ledger: Ledger, at: At) -> None:
 
     assert due(later, REAP) == []
     assert due(later) == []
+
+
+def test_a_late_word_that_nothing_runs_does_not_hide_a_claim(ledger: Ledger, at: At) -> None:
+    """A reaper that saw nothing running is overtaken by a claim, and its news arrives last."""
+    ledger.enqueue(NewJob("report"))
+    seen = ledger.index.take(REAP, 0)
+    before = News("acme", REAP, None, START * 1_000)
+
+    lease = claim(ledger)
+    ledger.index.put([before])
+
+    assert seen.next_due_ms is None
+    assert due(at(lease.expires_at), REAP) == ["acme"]
+
+
+def test_a_later_lease_does_not_move_the_reapers_visit_back(ledger: Ledger, at: At) -> None:
+    first = running(ledger)
+    running(at(START + 30_000), worker="another")
+
+    assert due(at(first.expires_at), REAP) == ["acme"]

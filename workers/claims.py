@@ -201,6 +201,7 @@ class Claims:
             self._got(self._row(lookout.pool.name, lease, sent_at, now))
         if claim.leases:
             lookout.pause = 0.0
+            self._heard(claim.reap)
         if self.left is not None:
             self.left -= len(claim.leases)
         self._heard(claim.news)

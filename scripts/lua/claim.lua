@@ -7,7 +7,8 @@
 -- ARGV lease    ms    how long a lease lasts
 -- ARGV grace    ms    how long after its time-out a job may still be settled by its worker
 -- ARGV want     int   how many at most
--- GIVES         {version, due of what is left or "", reason if nothing was found, lease, lease, ...}
+-- GIVES         {version, due of what is left or "", reason if nothing was found, next expiry of any lease or "",
+--               lease, lease, ...}
 
 local EARLIEST_EVERY = 4
 local MEMO_MS = 60000
@@ -62,10 +63,13 @@ local function pick(bands, turn)
   return id, best.run_at
 end
 
+local soonest = math.huge
+
 local function lease_one(job)
   local fence = tick()
   local deadline = now + job.timeout + grace
   local lease_until = math.min(now + lease, deadline)
+  soonest = math.min(soonest, lease_until)
   move('claim', job, lease_until)
   set(job, 'fence', fence)
   set(job, 'deadline', text(deadline))
@@ -79,7 +83,7 @@ end
 
 local memo = redis.call('GET', K.memo(pool, worker))
 if memo and string.sub(memo, 1, #token) == token then
-  local leases = {text(read_clock()), text(now), ''}
+  local leases = {text(read_clock()), text(now), '', text(next_expiry(0, 0) or now)}
   for id in string.gmatch(string.sub(memo, #token + 1), '%S+') do
     local job = load(id)
     if job and job.state == 'running' and job.packed['w' .. job.attempts] == worker then
@@ -111,4 +115,5 @@ local version = readvertise(pool, due)
 if #bands > 1 then redis.call('HINCRBY', K.meta(), 'turn:' .. pool, #leases) end
 if #ids > 0 then redis.call('SET', K.memo(pool, worker), token .. table.concat(ids, ' '), 'PX', MEMO_MS) end
 local reason = #ids > 0 and '' or (later and 'not_due' or 'no_jobs')
-return {version, due and text(due) or '', reason, unpack(leases)}
+local first = math.min(soonest, next_expiry(0, 0) or math.huge)
+return {version, due and text(due) or '', reason, first < math.huge and text(first) or '', unpack(leases)}
