@@ -102,6 +102,48 @@ def test_an_empty_tenant_leaves_the_index(ledgers: Ledgers, clock: ServerClock, 
     assert ledgers.index.take(DUE + "advance", 10).tenants == []
 
 
+class Times:
+    """A server whose clock stands at `at`, and whose answers take as long as they are told."""
+
+    def __init__(self, at: float, *seconds: float) -> None:
+        self.at = at
+        self.seconds = list(seconds)
+        self.now = 0.0
+
+    def time(self) -> tuple[int, int]:
+        self.now += self.seconds.pop(
+            0
+        )  # the answer was read late: all of it passed after the server had looked
+        return int(self.at), round(self.at % 1 * 1e6)
+
+
+def test_the_quickest_answer_says_what_time_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    server: Any = Times(1_000.5, 0.012, 0.001, 0.020)
+    monkeypatch.setattr("tenure.workers.clock.time.monotonic", lambda: server.now)
+    clock = ServerClock()
+
+    clock.ask(server)
+
+    assert clock.local(1_000_500) == pytest.approx(0.0125), "read between 0.012 and 0.013"
+
+
+def test_what_may_be_due_is_claimed_at_once(
+    ledgers: Ledgers, rows: list[Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server: Any = Times(1_000.0, 0.012, 0.012, 0.012)
+    monkeypatch.setattr("tenure.workers.clock.time.monotonic", lambda: server.now)
+    clock = ServerClock()
+    clock.ask(server)
+    claims = Claims(ledgers, clock, [EagerPool("advance", 2, 0.02)], "w1", 2.0, 5_000, rows.append)
+    now = clock.local(1_000_000) - 0.006
+
+    claims.hint("advance", "acme", 1_000_000, now)
+    claims.hint("advance", "bolt", 1_000_100, now)
+
+    scripts = [post.call.script for post in claims.posts(now)]
+    assert scripts.count("claim") == 1, "the first may be due, the second is not"
+
+
 class SlowClock(ServerClock):
     """Believes that the server is a minute behind."""
 

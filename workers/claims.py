@@ -88,11 +88,10 @@ class Claims:
         lookout = self._lookouts.get(pool)
         if lookout is None:
             return
-        at = self._clock.local(run_at)
-        if at <= now:
+        if self._clock.may_be_past(run_at, now):
             lookout.turn_to(tenant)
         else:
-            lookout.wake_at(at)
+            lookout.wake_at(self._clock.local(run_at))
 
     def look(self, now: float) -> None:
         """There may be anything: ask the index."""
