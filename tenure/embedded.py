@@ -139,8 +139,10 @@ class EmbeddedServer:
 
     def sync(self) -> float:
         """Put on the disk what the server has written, unless another user just did; seconds until the next time."""
+        if not self.folder.exists():
+            return SYNC_S
         mark = self.folder / "synced-at"
-        if not self.folder.exists() or mark.exists() and 0 <= time.time() - mark.stat().st_mtime < SYNC_S * 0.9:
+        if mark.exists() and 0 <= time.time() - mark.stat().st_mtime < SYNC_S * 0.9:
             return SYNC_S
         mark.touch()
         for file in self.folder.glob("appendonlydir/*.aof"):
