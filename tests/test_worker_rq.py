@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from redis import Redis
 from rq.command import send_kill_horse_command, send_stop_job_command
+from rq.job import Job as RqJob
 from rq.suspension import resume, suspend
 from rq.worker import BaseWorker
 
@@ -74,6 +75,8 @@ def test_rq_worker_runs_it_rq_info_sees_it_and_stop_job_cancels(
         return info.said() if "busy" in info.said() and "1 finished" in info.said() else ""
 
     assert "w-7" in wait_until(seen, "the worker in `rq info`")
+
+    wait_until(lambda: RqJob.exists(job, connection=redis), "the job in RQ's register")
 
     send_stop_job_command(redis, job)
 
