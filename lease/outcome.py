@@ -52,6 +52,10 @@ class RetryAfter(Exception):
         self.delay_ms = duration_ms(delay, what="delay")
 
 
+class Permanent(Exception):
+    """Raise this when trying again cannot help; its cause, if it has one (`raise ... from exc`), is on record too."""
+
+
 # What the ledger is told. Each names the script's `kind` and its fields; the rest is left empty.
 
 

@@ -69,6 +69,7 @@ def row_fields(task: Task, options: Options) -> dict[str, Arg]:
         "priority": str(priority),
         "timeout": str(timeout),
         "max_attempts": str(task.retry.max_attempts),
+        "end_as": "" if task.retry.then == "dead" else task.retry.then,
         "background": "1" if task.background else "",
         "source": options.source or "",
         "trace": options.trace or "",

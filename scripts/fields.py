@@ -44,6 +44,7 @@ FIELDS: dict[str, str] = {
     "background": "B",
     "record": "rc",
     "edit": "E",
+    "end_as": "ef",
 }
 
 DEFAULTS: dict[str, str] = {

@@ -46,9 +46,10 @@ MOVES: dict[str, dict[State, State]] = {
     "claim": {State.PENDING: State.RUNNING},
     "succeed": {State.RUNNING: State.SUCCEEDED},
     "continue": {State.RUNNING: State.PENDING},
-    "retry": {State.RUNNING: State.PENDING},
+    "try_again": {State.RUNNING: State.PENDING},
     "give_back": {State.RUNNING: State.PENDING},
     "bury": {State.RUNNING: State.DEAD},
+    "give_up": {State.RUNNING: State.FAILED},
     "cancel": dict.fromkeys(
         (State.WAITING, State.PENDING, State.RUNNING, State.PAUSED, State.FAILED, State.DEAD), State.CANCELED
     ),

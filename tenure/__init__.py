@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .app import Job, TaskHandle, Tenure
-    from .lease.outcome import Continue, Done, RetryAfter, Skip
+    from .lease.outcome import Continue, Done, Permanent, RetryAfter, Skip
     from .lease.retry import Retry
     from .scheduler.job_key import JobKey
     from .scripts.errors import TenureError
@@ -25,6 +25,7 @@ _HOMES = {
     "Continue": "lease.outcome",
     "Done": "lease.outcome",
     "Skip": "lease.outcome",
+    "Permanent": "lease.outcome",
     "RetryAfter": "lease.outcome",
     "Retry": "lease.retry",
     "JobKey": "scheduler.job_key",
@@ -38,6 +39,7 @@ __all__ = [
     "Done",
     "Job",
     "JobKey",
+    "Permanent",
     "Retry",
     "RetryAfter",
     "Settings",

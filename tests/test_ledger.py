@@ -354,6 +354,33 @@ def test_a_permanent_error_is_not_tried_again(ledger: Ledger) -> None:
     assert (view(ledger, lease).status, view(ledger, lease).dead_reason) == ("dead", "permanent_error")
 
 
+@pytest.mark.parametrize(
+    ("end", "ends_as", "reason"),
+    [
+        (Fail("no luck"), "failed", "attempts_exhausted"),
+        (Fail("never", permanent=True), "failed", "permanent_error"),
+        (Lose("exit code -9"), "dead", "lost_too_often"),
+    ],
+    ids=["attempts exhausted", "permanent error", "lost too often"],
+)
+def test_a_job_whose_owner_handles_failure_fails_and_only_a_poisonous_one_is_dead(
+    ledger: Ledger, store: Store, end: Fail | Lose, ends_as: str, reason: str
+) -> None:
+    lease = running(ledger, fields={"end_as": "failed", "max_attempts": "1", "max_lost": "1"})
+
+    ledger.settle(lease, end)
+
+    found = view(ledger, lease)
+    assert (found.status, found.dead_reason, found.finished_at) == (ends_as, reason, START)
+    assert [job.id for job in ledger.list(status=ends_as).items] == [lease.id]
+
+
+def test_the_reaper_knows_whose_owner_handles_failure(ledger: Ledger, at: At) -> None:
+    lease = running(ledger, fields={"end_as": "failed", "timeout": "1000", "max_attempts": "1"})
+
+    assert at(lease.deadline).reap() == [(lease.id, "failed")]
+
+
 @pytest.mark.parametrize("cause", [Cause.RAISED, Cause.LIMIT, Cause.REFUSED, Cause.TIMEOUT])
 def test_the_cause_of_a_failure_is_kept(ledger: Ledger, cause: Cause) -> None:
     lease = running(ledger)

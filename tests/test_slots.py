@@ -21,12 +21,14 @@ from tenure.lease.outcome import (
     Lose,
     NextChunk,
     Outcome,
+    Permanent,
     RetryAfter,
     Skip,
     SkipRest,
     Succeed,
 )
 from tenure.lease.payload import pack
+from tenure.lease.retry import Retry
 from tenure.lease.tasks import Registry, Task
 from tenure.scripts.errors import BadInput, Canceled, LeaseLost
 from tenure.scripts.states import Cause
@@ -121,6 +123,41 @@ def test_what_is_raised_decides_the_outcome() -> None:
     outcome = failed(Unprintable(), TASK, 0)
     assert isinstance(outcome, Fail)
     assert outcome.summary == "Unprintable: (its text raised RuntimeError)"
+
+
+@pytest.mark.parametrize(
+    ("error", "permanent"),
+    [
+        (KeyError("a"), True),
+        (LookupError("a base is meant with all that derives from it"), True),
+        (Permanent("no such customer"), True),
+        (ValueError("x"), False),
+        (OutOfTime(), False),
+        (RetryAfter("1s"), False),
+    ],
+    ids=repr,
+)
+def test_an_error_that_the_task_lists_is_permanent(error: BaseException, permanent: bool) -> None:
+    task = Task("t", print, retry=Retry(permanent=(LookupError, TimeoutError)))
+
+    outcome = failed(error, task, 0)
+
+    assert isinstance(outcome, Fail)
+    assert outcome.permanent is permanent
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"permanent": ValueError}, "not a tuple of exception types"),
+        ({"permanent": ("ValueError",)}, "not a tuple of exception types"),
+        ({"permanent": (int,)}, "not a tuple of exception types"),
+        ({"then": "succeeded"}, "'succeeded' is not a way to end"),
+    ],
+)
+def test_a_retry_policy_that_makes_no_sense_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        Retry(**options)
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,27 @@ def test_each_way_to_end_is_told_to_the_ledger(worker: Start, shop: Shop) -> Non
     assert view.run_at - view.read_at > 3_500_000
 
 
+def test_a_permanent_error_is_raised_once(worker: Start, shop: Shop) -> None:
+    """One that the task lists, also by a base class, and one that says so itself."""
+    listed, said = shop.make("picky", "listed"), shop.make("picky", "said")
+
+    worker()
+
+    for job, error in ((listed, "NoSuchCustomer: c7"), (said, "Permanent: closed for good")):
+        view = shop.ended(job)
+        assert (view.status, view.dead_reason) == ("dead", "permanent_error")
+        assert [(one.status, one.cause, one.error) for one in view.attempts] == [("failed", "raised", error)]
+
+
+def test_a_job_stored_under_an_old_name_runs_by_the_new_code(worker: Start, shop: Shop) -> None:
+    job = shop.make("old.picky", "run by an alias")
+
+    worker()
+
+    view = shop.ended(job)
+    assert (view.task, unpack(view.result)) == ("old.picky", "run by an alias")
+
+
 def test_an_error_text_is_cut_and_its_stack_kept_apart(worker: Start, shop: Shop) -> None:
     job = shop.make("raises", "x" * 10_000, max_attempts=1)
 

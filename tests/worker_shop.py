@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tenure import Continue, Ctx, Done, Retry, RetryAfter, Skip, Tenure
+from tenure import Continue, Ctx, Done, Permanent, Retry, RetryAfter, Skip, Tenure
 
 app = Tenure()
 quick = Retry(3, delay="10ms", cap="20ms")
@@ -60,6 +60,20 @@ async def coroutine(ctx: Ctx, seconds: float) -> int:
 @app.task("raises", retry=quick)
 def raises(text: str) -> None:
     raise ValueError(text)
+
+
+class NoSuchCustomer(LookupError): ...
+
+
+@app.task("picky", retry=Retry(3, permanent=(LookupError,)), aliases=("old.picky",))
+def picky(kind: str) -> str:
+    match kind:
+        case "listed":
+            raise NoSuchCustomer("c7")
+        case "said":
+            raise Permanent("closed for good")
+        case _:
+            return kind
 
 
 @app.task("skips")

@@ -12,7 +12,18 @@ from collections.abc import Coroutine
 from typing import Any, cast
 
 from ..lease.durations import duration_ms
-from ..lease.outcome import Continue, Done, Fail, NextChunk, Outcome, RetryAfter, Skip, SkipRest, Succeed
+from ..lease.outcome import (
+    Continue,
+    Done,
+    Fail,
+    NextChunk,
+    Outcome,
+    Permanent,
+    RetryAfter,
+    Skip,
+    SkipRest,
+    Succeed,
+)
 from ..lease.payload import pack, unpack_args
 from ..lease.tasks import Task
 from ..scripts.errors import BadPayload
@@ -114,7 +125,13 @@ def failed(exc: BaseException, task: Task, failures: int) -> Outcome:
             summary = f"told after {task.timeout_ms} ms that its time is up"
             return Fail(summary, Cause.TIMEOUT, backoff(task, failures), stack=_stack(exc))
         case _:
-            return Fail(_cut(_sentence(exc)), Cause.RAISED, backoff(task, failures), stack=_stack(exc))
+            return Fail(
+                _cut(_sentence(exc)),
+                Cause.RAISED,
+                backoff(task, failures),
+                permanent=isinstance(exc, Permanent) or task.retry.is_permanent(exc),
+                stack=_stack(exc),
+            )
 
 
 def backoff(task: Task, failures: int) -> int:

@@ -24,7 +24,8 @@ BAND = 1 << 42
 SAFE_INTEGER = 1 << 53
 _REASONS: dict[State, tuple[str | None, ...]] = {
     State.DEAD: tuple(DeadReason),
-    State.CANCELED: (None, *DeadReason),  # a dead job that was canceled still says what it died of
+    State.FAILED: (DeadReason.ATTEMPTS_EXHAUSTED, DeadReason.PERMANENT_ERROR),
+    State.CANCELED: (None, *DeadReason),  # a dead or failed job that was canceled still says why it had ended
 }
 STOPPED = (State.DEAD, State.FAILED, State.CANCELED, State.PAUSED)
 
@@ -223,7 +224,11 @@ def _budgets_hold(tenant: Tenant) -> Said:
         ):
             if row.number(spent) > row.number(limit):
                 yield "I13", f"{row.id} has {row.number(spent)} {spent}, over {limit} {row.number(limit)}"
-            if row.number(spent) >= row.number(limit) and row.state not in (State.DEAD, State.CANCELED):
+            if row.number(spent) >= row.number(limit) and row.state not in (
+                State.DEAD,
+                State.FAILED,
+                State.CANCELED,
+            ):
                 yield "I13", f"{row.id} is {row.state} with its {limit} used up"
             if row.fields.get("dead_reason") == reason and row.number(spent) < row.number(limit):
                 yield "I15", f"{row.id} is dead({reason}) with {row.number(spent)} of {row.number(limit)}"

@@ -5,9 +5,12 @@ local function wait_until(job, operation, run_at)
   move(operation, job)
 end
 
+-- A job whose owner handles its failures ends as failed; what only a person can judge is dead all the same.
+local OWNERS = {attempts_exhausted = true, permanent_error = true}
+
 local function bury(job, reason)
   set(job, 'dead_reason', reason)
-  move('bury', job)
+  move(job.end_as == 'failed' and OWNERS[reason] and 'give_up' or 'bury', job)
 end
 
 local function fail(job, cause, delay, permanent, summary, stack)
@@ -15,14 +18,14 @@ local function fail(job, cause, delay, permanent, summary, stack)
   end_attempt(job, 'failed', cause, summary, stack)
   if permanent then return bury(job, 'permanent_error') end
   if tonumber(job.failures) >= tonumber(job.max_attempts) then return bury(job, 'attempts_exhausted') end
-  wait_until(job, 'retry', now + delay)
+  wait_until(job, 'try_again', now + delay)
 end
 
 local function lose(job, cause, summary)
   set(job, 'losses', text(job.losses + 1))
   end_attempt(job, 'failed', cause, summary)
   if tonumber(job.losses) >= tonumber(job.max_lost) then return bury(job, 'lost_too_often') end
-  wait_until(job, 'retry', now)
+  wait_until(job, 'try_again', now)
 end
 
 local function give_back(job, started, delay)
