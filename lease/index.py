@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..scripts import Call, Index, Scripts
+from ..scripts.errors import TenureError
 from ..scripts.loader import Arg, texts
 from .jobs import News
 
@@ -36,10 +37,13 @@ class TenantIndex:
         self.keys = Index(namespace)
         self._known: set[str] = set()
 
-    def register(self, tenant: str) -> None:
-        """Make sure the sweep will find `tenant`; asked once per process, before its first write."""
-        if tenant not in self._known:
-            self.scripts.run(Call("index_register", self.keys.home, {"who": tenant}, int))
+    def register(self, *tenants: str) -> None:
+        """Make sure the sweep will find the tenants; asked once per process, before their first write."""
+        new = [tenant for tenant in dict.fromkeys(tenants) if tenant not in self._known]
+        calls = [Call("index_register", self.keys.home, {"who": tenant}, int) for tenant in new]
+        for tenant, answer in zip(new, self.scripts.run_all(calls), strict=True):
+            if isinstance(answer, TenureError):
+                raise answer
             self._known.add(tenant)
 
     def take_call(self, queue: str, limit: int, revisit_ms: int = 0) -> Call[Visit]:

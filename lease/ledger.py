@@ -87,10 +87,15 @@ class Ledger:
     def enqueue_many(self, jobs: Sequence[NewJob]) -> Sequence[Enqueued | TenureError]:
         """Make many jobs in one call; a refused one stands in the answer as the error it is."""
         self.index.register(self.tenant)
-        rest = [part for job in jobs for part in job.flat()]
-        answers, news = self.scripts.run(self._call("enqueue", {}, self._enqueued, rest))
+        answers, news = self.scripts.run(self.enqueue_call(jobs))
         self.index.put(news)
         return answers
+
+    def enqueue_call(
+        self, jobs: Sequence[NewJob]
+    ) -> Call[tuple[Sequence[Enqueued | TenureError], Sequence[News]]]:
+        """The enqueue, not yet sent. Sent again it makes no job twice."""
+        return self._call("enqueue", {}, self._enqueued, [part for job in jobs for part in job.flat()])
 
     def claim(self, pool: str, worker: str, want: int = 1) -> Claim:
         """Lease up to `want` due jobs of `pool` to `worker`, or say why there are none."""

@@ -72,6 +72,11 @@ class Task:
     def _parameters(self) -> list[inspect.Parameter]:
         return list(inspect.signature(self.function).parameters.values())
 
+    @cached_property
+    def _signature(self) -> inspect.Signature:
+        """As a caller sees it: without the context."""
+        return inspect.Signature(self._parameters[1:] if self.takes_ctx else self._parameters)
+
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments as the function would get them, so that equal calls are equal.
 
@@ -87,13 +92,12 @@ class Task:
         return bound.arguments
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
-        signature = inspect.Signature(self._parameters[1:] if self.takes_ctx else self._parameters)
         try:
-            return signature.bind(*args, **kwargs)
+            return self._signature.bind(*args, **kwargs)
         except TypeError as exc:
             raise BadInput(
                 f"task {self.key} does not take these arguments: {exc}",
-                hint=f"its signature is {self.key}{signature}",
+                hint=f"its signature is {self.key}{self._signature}",
             ) from None
 
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .app import Job, TaskHandle, Tenure
+    from .app import Job, TaskCall, TaskHandle, Tenure
     from .lease.outcome import Continue, Done, Permanent, RetryAfter, Skip
     from .lease.retry import Retry
     from .scheduler.job_key import JobKey
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Tenure": "app",
     "Job": "app",
+    "TaskCall": "app",
     "TaskHandle": "app",
     "Ctx": "workers.ctx",
     "Continue": "lease.outcome",
@@ -44,6 +45,7 @@ __all__ = [
     "RetryAfter",
     "Settings",
     "Skip",
+    "TaskCall",
     "TaskHandle",
     "Tenure",
     "TenureError",

@@ -9,7 +9,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +19,11 @@ from redis import Redis
 
 from .connection import Client, Store, connect
 from .job_book import JobBook
+from .lease.bulk import enqueue_all
 from .lease.durations import Duration, duration_ms
 from .lease.jobs import JobView
 from .lease.leases import Leases, NamedLease
-from .lease.ledger import Ledger
+from .lease.ledger import Ledger, NewJob
 from .lease.ledgers import Ledgers
 from .lease.payload import unpack
 from .lease.requests import Options, new_job
@@ -31,7 +32,8 @@ from .lease.tasks import DEFAULT_POOL, Registry, Task
 from .schedule_book import ScheduleBook
 from .scheduler.cron import Dst
 from .scripts import Scripts
-from .scripts.errors import JobFailed
+from .scripts.errors import BadInput, JobFailed, TenureError
+from .scripts.keys import check_tenant
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,22 @@ class Job(Generic[R]):
 
 
 @dataclass(frozen=True)
+class TaskCall(Generic[R_co]):
+    """One request to run a task, checked and not yet enqueued; `app.enqueue_many` and an outbox take it.
+
+    It has its job's id already: however often it is enqueued, it is one job.
+    """
+
+    app: Tenure
+    tenant: str
+    job: NewJob
+
+    @property
+    def id(self) -> str:
+        return self.job.id
+
+
+@dataclass(frozen=True)
 class TaskHandle(Generic[P, R]):
     """A registered task: call it as the plain function, or enqueue it."""
 
@@ -111,6 +130,11 @@ class TaskHandle(Generic[P, R]):
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """`enqueue` for async code."""
         return await asyncio.to_thread(self.enqueue, *args, **kwargs)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> TaskCall[R]:
+        """A call to enqueue later, with others or in a transaction of yours. Raises BadInput; asks no store."""
+        tenant = check_tenant(self.options.tenant)
+        return TaskCall(self.app, tenant, new_job(self.task, args, kwargs, self.options))
 
 
 class Registers:
@@ -219,6 +243,41 @@ class Tenure:
         ledger = self.ledger(options.tenant)
         answer = ledger.enqueue(job)
         return Job(self, options.tenant, answer.id, answer.created, self.store.facts.durability)
+
+    def enqueue_many(self, calls: Iterable[TaskCall[R]]) -> list[Job[R] | TenureError]:
+        """Make many jobs, 1,000 to a round trip; the answers stand in the order of the calls, and so do the jobs.
+
+            app.enqueue_many(rebuild.call(customer) for customer in customers)
+
+        What breaks a rule is refused by `call`, before anything is sent. A job the ledger refuses (KeyReused) stands in
+        the answer as its error, and the others are made. Raises StoreError when the store failed on the way; the same
+        calls sent again make those that are missing, and none twice.
+        """
+        calls = [self._own(call) for call in calls]
+        if not calls:
+            return []
+        answers = enqueue_all(self.ledgers(), [(call.tenant, call.job) for call in calls])
+        durability = self.store.facts.durability
+        return [
+            answer
+            if isinstance(answer, TenureError)
+            else Job(self, call.tenant, answer.id, answer.created, durability)
+            for call, answer in zip(calls, answers, strict=True)
+        ]
+
+    async def aenqueue_many(self, calls: Iterable[TaskCall[R]]) -> list[Job[R] | TenureError]:
+        """`enqueue_many` for async code."""
+        return await asyncio.to_thread(self.enqueue_many, calls)
+
+    def _own(self, call: TaskCall[R]) -> TaskCall[R]:
+        if not isinstance(call, TaskCall):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadInput(f"{call!r:.80} is no call of a task", hint="write task.call(...) for each job")
+        if call.app is not self:
+            raise BadInput(
+                f"the call of {call.job.task} belongs to another application",
+                hint="enqueue it with the application that registered its task",
+            )
+        return call
 
     # -- the way to the store -------------------------------------------------------------------------------------
 
