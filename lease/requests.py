@@ -4,6 +4,7 @@ store is asked.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,7 +13,7 @@ from typing import Any
 from ..scripts.errors import BadInput
 from ..scripts.fields import DEFAULTS
 from ..scripts.loader import Arg
-from .durations import Duration, duration_ms
+from .durations import LONGEST_MS, Duration, duration_ms
 from .ledger import NewJob
 from .payload import digest, pack, pack_args
 from .tasks import Task, check_pool, check_priority
@@ -86,7 +87,13 @@ def _when(options: Options) -> int | str | None:
         return None
     if options.at.tzinfo is None:
         raise BadInput(f"at {options.at} has no time zone", hint="use datetime.now(UTC) or a zoneinfo zone")
-    return round(options.at.timestamp() * 1000)
+    at_ms = round(options.at.timestamp() * 1000)
+    if at_ms > time.time() * 1000 + LONGEST_MS:
+        raise BadInput(
+            f"at {options.at} is out of range: at most ten years ahead",
+            hint="use a schedule for what comes again",
+        )
+    return max(0, at_ms)
 
 
 def _unique_mode(task: Task, options: Options) -> str:

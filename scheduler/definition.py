@@ -75,7 +75,12 @@ class Definition:
         return digest(self.packed())
 
     def trigger(self, name: str) -> Trigger:
-        return next(trigger for trigger in self.triggers if trigger.name == name)
+        for trigger in self.triggers:
+            if trigger.name == name:
+                return trigger
+        raise BadInput(
+            f"trigger {name!r} is not one of the schedule's: {[known.name for known in self.triggers]}"
+        )
 
 
 def month(instant_ms: int) -> str:

@@ -11,7 +11,7 @@ from ..lease.jobs import News
 from ..lease.ledger import Ledger
 from ..lease.ledgers import Ledgers
 from ..scripts import Call
-from ..scripts.errors import BadInput, Conflict, NotFound, TenureError
+from ..scripts.errors import Conflict, NotFound, StoreUnreachable, TenureError
 from ..scripts.loader import Arg
 from .definition import Definition, month
 from .plan import plan
@@ -28,34 +28,51 @@ class Scheduler:
     def __init__(self, ledgers: Ledgers, name: str) -> None:
         self.ledgers = ledgers
         self.name = "_".join(name.split()) or "-"  # it becomes one word of a fire record
+        self._troubled: dict[str, str] = {}
 
     def round(self) -> float:
         """Fire what is due and answer when to come back, in seconds."""
         visit = self.ledgers.index.take(FIRE, TENANTS, revisit_ms=1000)
         for tenant in visit.tenants:
-            self._fire_tenant(self.ledgers.of(tenant))
+            self._visit(tenant)
         if len(visit.tenants) == TENANTS:
             return 0.0
         soon = self.ledgers.index.take(FIRE, 0)
-        return (
-            min(LONGEST_S, max(0.0, (soon.next_due_ms - soon.now_ms) / 1000))
-            if soon.next_due_ms
-            else LONGEST_S
-        )
+        if soon.next_due_ms is None:
+            return LONGEST_S
+        return min(LONGEST_S, max(0.0, (soon.next_due_ms - soon.now_ms) / 1000))
+
+    def _visit(self, tenant: str) -> None:
+        """Fire a tenant's due triggers; one that cannot be read gets no new fires, and the others do not wait."""
+        try:
+            self._fire_tenant(self.ledgers.of(tenant))
+        except StoreUnreachable:
+            raise
+        except Exception as exc:
+            if self._troubled.get(tenant) != str(exc):
+                _log.exception("tenant %s gets no new fires until this is mended", tenant)
+            self._troubled[tenant] = str(exc)
+        else:
+            self._troubled.pop(tenant, None)
 
     def _fire_tenant(self, ledger: Ledger) -> None:
         """Fire the due triggers of one tenant, in scripts sent together; tell the index when it is due again."""
-        due: Call[Any] = Call("triggers_due", ledger.keys.home, {"limit": TRIGGERS}, list)
-        now, version, later, *triggers = ledger.scripts.run(due)
-        calls = [call for trigger in triggers if (call := self._fire_call(ledger, int(now), *trigger))]
-        news = [News(ledger.tenant, FIRE, int(later) if later else None, int(version))]
-        for answer in ledger.scripts.run_all(calls):
-            if isinstance(answer, (Conflict, NotFound)):
-                continue  # another scheduler fired it, or an operator changed it: both are fine
-            if isinstance(answer, TenureError):
-                raise answer
-            news += answer
-        ledger.index.put(news)
+        skip = 0
+        while True:
+            due: Call[Any] = Call("triggers_due", ledger.keys.home, {"skip": skip, "limit": TRIGGERS}, list)
+            now, version, later, *triggers = ledger.scripts.run(due)
+            calls = [call for trigger in triggers if (call := self._fire_call(ledger, int(now), *trigger))]
+            news = [News(ledger.tenant, FIRE, int(later) if later else None, int(version))]
+            for answer in ledger.scripts.run_all(calls):
+                if isinstance(answer, (Conflict, NotFound)):
+                    continue  # another scheduler fired it, or an operator changed it: both are fine
+                if isinstance(answer, TenureError):
+                    raise answer
+                news += answer
+            ledger.index.put(news)
+            skip += len(triggers) - len(calls)  # those stay where they are, at the head
+            if len(triggers) < TRIGGERS:
+                return
 
     def _fire_call(
         self,
@@ -67,11 +84,14 @@ class Scheduler:
         planned: bytes,
         packed: bytes,
     ) -> Call[list[News]] | None:
-        definition = Definition.unpacked(packed)
         name, key = trigger.decode(), job_key.decode()
         try:
+            definition = Definition.unpacked(packed)
             decided = plan(definition.trigger(name), int(planned), now)
-        except BadInput as exc:  # a zone this host does not know: the other triggers must not wait for it
+        except (
+            ValueError,
+            TypeError,
+        ) as exc:  # an unknown zone, a damaged row: the others must not wait for it
             _log.error("schedule %s of tenant %s cannot be planned here: %s", key, ledger.tenant, exc)
             return None
         fields: dict[str, Arg] = {**definition.fields, "fire": f"{name}:{key}", "fire_time": decided.instant}

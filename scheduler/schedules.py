@@ -15,13 +15,14 @@ from ..lease.requests import Options, row_fields
 from ..lease.tasks import Task
 from ..lease.views import pairs
 from ..scripts import Call
-from ..scripts.errors import BadInput, NotFound
+from ..scripts.errors import BadInput, NotFound, StalePlan
 from ..scripts.loader import Arg, texts
 from .definition import Definition, Trigger, month
 from .job_key import JobKey
 
 _TRIGGER = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 DEFAULT_TRIGGER = "default"
+PUT_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +97,23 @@ class Schedules:
             misfire=misfire,
             overlap=overlap,
         )
+        check_triggers(triggers)
+        for left in reversed(range(PUT_TRIES)):
+            try:
+                return self._put(key, definition, expected_revision)
+            except StalePlan:
+                # a first instant has passed since it was computed; or the revision is not the expected one
+                if not left or expected_revision not in (None, self._revision(key)):
+                    raise
+        raise AssertionError("unreachable")
+
+    def _put(self, key: JobKey, definition: Definition, expected_revision: int | None) -> Put:
         moment = self.ledger.index.take(FIRE, 0).now_ms
+        last = self._read(f"[{key}", f"[{key}", 1)
         rest: list[str | int] = []
-        for trigger in check_triggers(triggers):
-            rest += [trigger.name, _first(key, trigger, moment)]
+        for trigger in definition.triggers:
+            after = max(moment, last[0].last_fires.get(trigger.name, 0) if last else 0)
+            rest += [trigger.name, _first(key, trigger, after)]
         self.ledger.index.register(self.ledger.tenant)
         revision, changed, earliest, version = self._run(
             "schedule_put",
@@ -112,6 +126,10 @@ class Schedules:
         )
         self.tell(earliest, version)
         return Put(int(revision), changed == "1")
+
+    def _revision(self, key: JobKey) -> int:
+        found = self._read(f"[{key}", f"[{key}", 1)
+        return found[0].revision if found else 0
 
     def get(self, job_key: JobKey | str) -> ScheduleView:
         """One schedule. Raises NotFound."""

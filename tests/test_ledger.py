@@ -7,7 +7,7 @@ import pytest
 from tenure.lease.ledger import GRACE_MS, LEASE_MS, Ledger, NewJob
 from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, SkipRest, Succeed
 from tenure.lease.retry import Retry
-from tenure.scripts.errors import KeyReused, NotFound, StaleFence
+from tenure.scripts.errors import BadInput, KeyReused, NotFound, StaleFence
 from tenure.scripts.states import Cause
 from tenure.testing import START
 
@@ -742,3 +742,25 @@ def test_a_succeeded_job_goes_whole_after_a_day(ledger: Ledger, at: At, store: S
     assert ledger.get_many([old.id]) == []
     assert [name for name in store.dump() if old.id in name] == []
     assert ledger.enqueue(NewJob("report", b"others", idempotency_key="k" * 200)).created
+
+
+def test_a_past_due_time_is_now_and_takes_nobodys_turn(ledger: Ledger) -> None:
+    first = ledger.enqueue(NewJob("report"))
+    late = ledger.enqueue(NewJob("report", when=1))
+
+    assert ledger.get(late.id).run_at == START
+    assert claimed_ids(ledger, 2) == sorted([first.id, late.id])
+
+
+def test_a_due_time_past_the_end_of_its_priority_is_refused(ledger: Ledger, store: Store) -> None:
+    ledger.enqueue(NewJob("report"))
+
+    with store.unchanged(), pytest.raises(BadInput, match="too far ahead"):
+        ledger.enqueue(NewJob("report", when=1 << 42))
+
+
+def test_thousands_of_jobs_in_one_call_are_all_there(ledger: Ledger) -> None:
+    answers = ledger.enqueue_many([NewJob("report") for _ in range(4_500)])
+
+    assert ledger.counts() == {("report", "pending"): len(answers)}
+    assert len(claimed_ids(ledger, 5)) == 5

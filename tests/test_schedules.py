@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,14 @@ from tenure.lease.ledger import Ledger
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.payload import unpack_args
 from tenure.lease.tasks import Task
-from tenure.scheduler.definition import Trigger, month
+from tenure.scheduler.definition import Definition, Trigger, month
 from tenure.scheduler.plan import Plan, plan
 from tenure.scheduler.scheduler import Scheduler
-from tenure.scheduler.schedules import Fire, Schedules
+from tenure.scheduler.schedules import Fire, Put, Schedules
+from tenure.scripts import Call
 from tenure.scripts.errors import BadInput, NotFound, StalePlan, StoreUnreachable
-from tenure.testing import START, Died, Faults
+from tenure.scripts.loader import Arg
+from tenure.testing import START, Died, Faults, Server
 
 from .given import Store
 
@@ -405,3 +408,86 @@ def test_one_schedule_that_cannot_be_planned_does_not_hold_up_the_others(
 )
 def test_the_newest_due_instant_fires_and_takes_the_older_ones_with_it(late: int, expected: Plan) -> None:
     assert plan(EVERY_MINUTE[0], FIRST, FIRST + late) == expected
+
+
+# -- what goes wrong beside it ----------------------------------------------------------------------------------------
+
+
+def test_a_first_instant_that_has_passed_is_refused(schedules: Schedules, store: Store) -> None:
+    definition = Definition("reports.daily", b"", "advance", {}, tuple(EVERY_MINUTE))
+    args: dict[str, Arg] = {
+        "job_key": "reports.daily",
+        "definition": definition.packed(),
+        "digest": definition.digest,
+        "expected": "",
+        "month": month(START),
+    }
+    call = Call("schedule_put", schedules.ledger.keys.home, args, list, ["default", START])
+
+    with store.unchanged(), pytest.raises(StalePlan, match="not after now"):
+        schedules.ledger.scripts.run(call)
+
+
+def test_a_put_overtaken_by_its_own_instant_is_made_again(
+    schedules: Schedules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = Schedules._put
+    tries: list[int] = []
+
+    def overtaken_once(*args: Any) -> Put:
+        tries.append(1)
+        if len(tries) == 1:
+            raise StalePlan("its first instant has passed")
+        return put(*args)
+
+    monkeypatch.setattr(Schedules, "_put", overtaken_once)
+
+    assert schedules.put("reports.daily", TASK, EVERY_MINUTE).changed
+    assert len(tries) == 2
+
+
+def test_a_schedule_changed_after_its_last_fire_does_not_fire_that_instant_again(
+    schedules: Schedules, ledgers: Ledgers
+) -> None:
+    """Also when the server's clock has stepped back to before it."""
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+    round_at(ledgers, FIRST)
+
+    schedules.put("reports.daily", TASK, EVERY_MINUTE, args=["changed"])
+
+    assert schedules.get("reports.daily").next_fires == {"default": FIRST + MINUTE}
+
+
+def test_a_tenant_that_cannot_be_read_does_not_hold_up_the_others(
+    ledgers: Ledgers, tenure_server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    for tenant in ("t1", "t2", "t3"):
+        Schedules(ledgers.of(tenant)).put("reports.daily", TASK, EVERY_MINUTE)
+    broken = ledgers.of("t2").keys("triggers")
+    tenure_server.redis.set(broken, "garbage")
+    scheduler = Scheduler(at(ledgers, FIRST), "one")
+
+    for _ in range(3):
+        scheduler.round()
+
+    assert [len(jobs(ledgers.of(tenant))) for tenant in ("t1", "t3")] == [1, 1]
+    assert len([record for record in caplog.records if "t2" in record.getMessage()]) == 1
+    tenure_server.redis.delete(broken)
+    tenure_server.redis.delete(ledgers.of("t2").keys("schedule", job_key="reports.daily"))
+    tenure_server.redis.delete(ledgers.of("t2").keys("schedules"))
+
+
+def test_a_damaged_schedule_does_not_hold_up_the_others_of_its_tenant(
+    schedules: Schedules, ledgers: Ledgers, tenure_server: Server
+) -> None:
+    schedules.put("a.damaged", TASK, EVERY_MINUTE)
+    schedules.put("b.good", TASK, EVERY_MINUTE)
+    key = schedules.ledger.keys("schedule", job_key="a.damaged")
+    kept = tenure_server.redis.hget(key, "definition")
+    tenure_server.redis.hset(key, "definition", b"\xc1garbage")
+
+    round_at(ledgers, FIRST)
+    tenure_server.redis.hset(key, "definition", kept)
+
+    assert len(fires(schedules, "b.good")) == 1
+    assert fires(schedules, "a.damaged") == []

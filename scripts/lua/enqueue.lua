@@ -4,12 +4,13 @@
 -- ITEMS        id task pool when unique digest pairs, then that many pairs of (field, value); `when` is empty for now,
 --              "+N" for N ms from now, or epoch ms; `unique` and `digest` are empty without an idempotency key
 -- GIVES        {items: {id, created "1" or "0"} or "!CODE sentence", news: {pool, due, version}}
--- FAILS        KEY_REUSED
+-- FAILS        KEY_REUSED BAD_INPUT
 
+-- A past instant is now: it is due, and before nobody who waits already.
 local function instant(when)
   if when == '' then return now end
   if string.sub(when, 1, 1) == '+' then return now + tonumber(string.sub(when, 2)) end
-  return tonumber(when)
+  return math.max(now, tonumber(when))
 end
 
 -- The job that already stands under the key, or nil.
@@ -33,6 +34,8 @@ while at <= #ARGV do
       .. ', ' .. held.state .. '), which has other arguments'
   elseif held then
     items[#items + 1] = {held.id, '0'}
+  elseif instant(when) >= BAND then
+    items[#items + 1] = '!BAD_INPUT the due time ' .. when .. ' of job ' .. id .. ' is too far ahead'
   else
     local run_at = instant(when)
     if unique ~= '' then

@@ -29,7 +29,7 @@ local function earliest()
   return first and text(first) or ''
 end
 
-if last_fire == text(instant) and redis.call('EXISTS', K.row(id)) == 1 then
+if last_fire == text(instant) and next_fire ~= text(planned) and redis.call('EXISTS', K.row(id)) == 1 then
   return {id, {}, earliest(), text(read_clock())}
 end
 if at_revision ~= revision or tonumber(next_fire or -1) ~= planned then

@@ -1,5 +1,6 @@
 -- Store a schedule under its JobKey. The same definition again changes nothing; another one is a new revision, and an instant
--- already due under the old one is recorded as superseded, never fired.
+-- already due under the old one is recorded as superseded, never fired. The first instants must lie ahead, by this clock and
+-- of what has fired: the call is refused if one has passed since it was computed.
 --
 -- KEYS home        hash  the tenant's meta
 -- ARGV job_key     text  which schedule
@@ -25,7 +26,20 @@ if expected ~= '' and tonumber(expected) ~= revision then
   return refuse('STALE_PLAN', 'schedule ' .. job_key .. ' is at revision ' .. text(revision) .. ', not ' .. expected)
 end
 
+local last = {}
 local old = redis.call('HGETALL', key)
+for at = 1, #old, 2 do
+  local trigger = string.match(old[at], '^last:(.*)$')
+  if trigger then last[trigger] = tonumber(old[at + 1]) end
+end
+for at = FIRST, #ARGV, 2 do
+  local first = tonumber(ARGV[at + 1])
+  if first <= now or first <= (last[ARGV[at]] or 0) then
+    return refuse('STALE_PLAN', 'trigger ' .. ARGV[at] .. ' of ' .. job_key .. ' would first fire at ' .. ARGV[at + 1]
+      .. ', which is not after now (' .. text(now) .. ') and its last fire')
+  end
+end
+
 for at = 1, #old, 2 do
   local trigger = string.match(old[at], '^next:(.*)$')
   if trigger then

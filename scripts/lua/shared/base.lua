@@ -54,13 +54,17 @@ local function drop(key, member)
   drops[key] = list
 end
 
+local SLICE = 5000 -- Lua hands over fewer than 8,000 values at once
+
+local function send(command, key, values)
+  for at = 1, #values, SLICE do
+    redis.call(command, key, unpack(values, at, math.min(at + SLICE - 1, #values)))
+  end
+end
+
 local function flush()
-  for key, members in pairs(drops) do
-    redis.call('ZREM', key, unpack(members))
-  end
-  for key, pairs_of in pairs(adds) do
-    redis.call('ZADD', key, unpack(pairs_of))
-  end
+  for key, members in pairs(drops) do send('ZREM', key, members) end
+  for key, pairs_of in pairs(adds) do send('ZADD', key, pairs_of) end
   for field, change in pairs(counts) do
     if change ~= 0 and redis.call('HINCRBY', K.counts(), field, change) == 0 then
       redis.call('HDEL', K.counts(), field)
