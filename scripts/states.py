@@ -62,4 +62,5 @@ def lua_moves() -> str:
     for operation, steps in MOVES.items():
         pairs = ", ".join(f"{start} = '{end}'" for start, end in steps.items())
         rows.append(f"  {operation} = {{{pairs}}},")
-    return "\n".join(["local MOVES = {", *rows, "}"])
+    states = ", ".join(f"'{state}'" for state in State)
+    return "\n".join([f"local STATES = {{{states}}}", "local MOVES = {", *rows, "}"])

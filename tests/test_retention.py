@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail, NextChunk, Succeed
+from tenure.testing import START
 
 from .given import At, Store, claim, running
 
@@ -58,3 +60,35 @@ def test_what_waits_for_a_person_does_not_go(ledger: Ledger, at: At) -> None:
     succeed_one(much_later)
 
     assert much_later.get(lease.id).status == "dead"
+
+
+def test_a_journal_behind_a_job_that_does_not_go_keeps_its_bound(ledger: Ledger, at: At) -> None:
+    dead = running(ledger)
+    ledger.settle(dead, Fail("no", permanent=True))
+    ids = [succeed_many(at(START + day * DAY_MS), 600) for day in range(1, 6)][-1]
+
+    newest = at(START + 5 * DAY_MS)
+    journal = newest.scripts.redis.llen(newest.keys("journal", task="report"))
+    assert journal < 600 + 600 + 300, "the living, those of a day before, and some slack"
+    pages = list(pages_of(newest))
+    assert pages[: len(ids)] == ids[::-1]
+    assert pages[-1] == dead.id
+
+
+def succeed_many(ledger: Ledger, many: int) -> list[str]:
+    ledger.enqueue_many([NewJob("report") for _ in range(many)])
+    leases = [lease for _ in range(0, many, 50) for lease in ledger.claim("advance", "one", 50).leases]
+    for at in range(0, many, 50):
+        ends = [(lease.id, lease.fence, Succeed()) for lease in leases[at : at + 50]]
+        ledger.scripts.run(ledger.settle_call(ends))
+    return [lease.id for lease in leases]
+
+
+def pages_of(ledger: Ledger) -> Iterator[str]:
+    cursor = None
+    while True:
+        page = ledger.list(limit=100, cursor=cursor)
+        yield from (job.id for job in page.items)
+        cursor = page.next_cursor
+        if cursor is None:
+            return

@@ -14,6 +14,26 @@ local function trim_journal(task, gone, most)
   redis.call('HINCRBY', K.meta(), 'cut:' .. task, cut)
 end
 
+-- A job that does not go (it waits for a person) stands in front of those that have gone. When too many have, the head of the
+-- journal is written anew without them; a slice a call, so that no call is long.
+local SLACK, HEAD = 256, 512
+
+local function close_gaps(task)
+  local journal, living = K.journal(task), 0
+  for _, state in ipairs(STATES) do
+    living = living + (redis.call('HGET', K.counts(), task .. '|' .. state) or 0)
+  end
+  if redis.call('LLEN', journal) <= living + SLACK then return end
+  local head, kept = redis.call('LRANGE', journal, 0, HEAD - 1), {}
+  for at = #head, 1, -1 do
+    if redis.call('EXISTS', K.row(head[at])) == 1 then kept[#kept + 1] = head[at] end
+  end
+  if #kept == #head then return end
+  redis.call('LTRIM', journal, #head, -1)
+  if #kept > 0 then redis.call('LPUSH', journal, unpack(kept)) end
+  redis.call('HINCRBY', K.meta(), 'cut:' .. task, #head - #kept)
+end
+
 local function forget(ids)
   local keys, gone, tasks = {}, {}, {}
   for _, id in ipairs(ids) do
@@ -32,7 +52,10 @@ local function forget(ids)
     end
   end
   if #keys > 0 then redis.call('DEL', unpack(keys)) end
-  for task, many in pairs(tasks) do trim_journal(task, gone, many + 2) end
+  for task, many in pairs(tasks) do
+    trim_journal(task, gone, many + 2)
+    close_gaps(task)
+  end
 end
 
 -- Let the oldest succeeded jobs go: those over the cap and those over their time, at most two for each of the `made` that have
