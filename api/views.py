@@ -92,6 +92,7 @@ def job(view: JobView) -> Json:
         "deadReason": view.dead_reason,
         "priority": view.priority,
         "runAt": instant(view.run_at),
+        "startBy": instant(view.start_by),
         "createdAt": instant(view.created_at),
         "startedAt": instant(view.started_at),
         "finishedAt": instant(view.finished_at),

@@ -118,6 +118,7 @@ class JobView:
     priority: int
     created_at: int
     run_at: int
+    start_by: int | None
     started_at: int | None
     finished_at: int | None
     generation: int

@@ -192,7 +192,10 @@ class Ledger:
         return self._call("settle", {}, self._settled, rest)
 
     def reap(self, limit: int = 100) -> Sequence[tuple[str, str]]:
-        """Take back what expired: (id, state it went to). Tells the index when to come again."""
+        """Take back leases that ended, let go of jobs that nobody started in time: (id, state it went to).
+
+        Tells the index when to come again.
+        """
         delays: list[Arg] = [Retry().backoff_ms(failures) for failures in range(1, 11)]
         call: Call[Any] = self._call("reap", {"limit": limit}, lambda reply: reply, delays)
         due, version, ended, news = self.scripts.run(call)
@@ -260,7 +263,8 @@ class Ledger:
             else cast(TenureError, item(one))
             for one in reply[0]
         ]
-        return answers, self._news(reply[1])
+        starts = [News(self.tenant, REAP, *map(int, reply[2]))] if reply[2] else []
+        return answers, [*self._news(reply[1]), *starts]
 
     def _claim(self, pool: str, reply: Any) -> Claim:
         version, due, reason, expiry, *rows = reply

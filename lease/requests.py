@@ -33,6 +33,7 @@ class Options:
     pool: str | None = None
     after: Duration | None = None
     at: datetime | None = None
+    start_by: Duration | datetime | None = None
     timeout: Duration | None = None
     source: str | None = None
     trace: str | None = None
@@ -74,6 +75,7 @@ def row_fields(task: Task, options: Options) -> dict[str, Arg]:
         "background": "1" if task.background else "",
         "source": options.source or "",
         "trace": options.trace or "",
+        "start_by": _start_by(options),
     }
     return {name: value for name, value in fields.items() if value and value != DEFAULTS.get(name)}
 
@@ -83,17 +85,41 @@ def _when(options: Options) -> int | str | None:
         raise BadInput("after and at are both given: a job has one due time", hint="leave one out")
     if options.after is not None:
         return f"+{duration_ms(options.after, what='after')}"
-    if options.at is None:
-        return None
-    if options.at.tzinfo is None:
-        raise BadInput(f"at {options.at} has no time zone", hint="use datetime.now(UTC) or a zoneinfo zone")
-    at_ms = round(options.at.timestamp() * 1000)
-    if at_ms > time.time() * 1000 + LONGEST_MS:
+    return None if options.at is None else epoch_ms(options.at, what="at")
+
+
+def _start_by(options: Options) -> str:
+    """The latest start as the scripts take it: counted from when the job is made, or epoch ms."""
+    limit = options.start_by
+    if limit is None:
+        return ""
+    if isinstance(limit, datetime):
+        late = (
+            options.at is not None and options.at.tzinfo is not None and limit.tzinfo and limit <= options.at
+        )
+        start_by = str(epoch_ms(limit, what="start_by"))
+    else:
+        late = duration_ms(limit, what="start_by") <= duration_ms(options.after or 0, what="after")
+        start_by = f"+{duration_ms(limit, what='start_by')}"
+    if late:
         raise BadInput(
-            f"at {options.at} is out of range: at most ten years ahead",
+            f"start_by {limit!s:.60} is not after the time at which the job is due: it could never start",
+            hint="allow more time, or leave it out",
+        )
+    return start_by
+
+
+def epoch_ms(moment: datetime, *, what: str) -> int:
+    """An instant in milliseconds. Raises BadInput for one without a time zone, or over ten years ahead."""
+    if moment.tzinfo is None:
+        raise BadInput(f"{what} {moment} has no time zone", hint="use datetime.now(UTC) or a zoneinfo zone")
+    ms = round(moment.timestamp() * 1000)
+    if ms > time.time() * 1000 + LONGEST_MS:
+        raise BadInput(
+            f"{what} {moment} is out of range: at most ten years ahead",
             hint="use a schedule for what comes again",
         )
-    return max(0, at_ms)
+    return max(0, ms)
 
 
 def _unique_mode(task: Task, options: Options) -> str:

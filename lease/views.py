@@ -64,6 +64,7 @@ def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
         priority=int(text["priority"]),
         created_at=int(text["created"]),
         run_at=int(text.get("run_at") or text["created"]),
+        start_by=_int(text.get("start_by")),
         started_at=_int(text.get("started")),
         finished_at=_int(text.get("finished")) if state is not State.PENDING and not running else None,
         generation=int(text["generation"]),

@@ -45,6 +45,7 @@ FIELDS: dict[str, str] = {
     "record": "rc",
     "edit": "E",
     "end_as": "ef",
+    "start_by": "sb",
 }
 
 DEFAULTS: dict[str, str] = {

@@ -39,6 +39,13 @@ TENANT_KEYS = (
     Key("blob", "b:{field}:{id}", "string", "a value of a job over 64 bytes", "with the row"),
     Key("errors", "e:{id}", "hash", "error summary and stack by attempt", "with the row"),
     Key("queue", "q:{pool}", "zset", "pending jobs by priority and run_at", "the claim"),
+    Key(
+        "starts",
+        "start",
+        "zset",
+        "pending jobs that were never started and have a latest start, by it",
+        "the claim, reap, cancel",
+    ),
     Key("running", "run", "zset", "leased jobs by lease expiry", "settle, reap, cancel"),
     Key("succeeded", "ok", "list", "succeeded jobs in the order they ended", "retention"),
     Key("stopped", "x:{state}", "zset", "dead, failed, canceled and paused jobs by time", "retry, retention"),

@@ -50,6 +50,7 @@ MOVES: dict[str, dict[State, State]] = {
     "give_back": {State.RUNNING: State.PENDING},
     "bury": {State.RUNNING: State.DEAD},
     "give_up": {State.RUNNING: State.FAILED},
+    "expire": {State.PENDING: State.DEAD},
     "cancel": dict.fromkeys(
         (State.WAITING, State.PENDING, State.RUNNING, State.PAUSED, State.FAILED, State.DEAD), State.CANCELED
     ),

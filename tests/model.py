@@ -34,6 +34,7 @@ class Attempt:
 class Job:
     id: str
     run_at: int
+    start_by: int | None = None
     priority: int = 5
     args: bytes = b""
     key: str | None = None
@@ -53,6 +54,11 @@ class Job:
     @property
     def open_attempt(self) -> Attempt | None:
         return self.attempts[-1] if self.attempts and self.attempts[-1].status == "running" else None
+
+    def overdue(self, now: int) -> bool:
+        """Whether it should have been started by now, and never was."""
+        late = self.start_by is not None and self.start_by <= now
+        return late and self.state is State.PENDING and not self.attempts
 
     def held_under(self, fence: int) -> bool:
         return self.state is State.RUNNING and self.fence == fence
@@ -109,9 +115,9 @@ class Model:
 
     def claim(self, want: int) -> list[str]:
         """The ids that a claim must lease, in order: by priority, but each fourth the earliest of the best of each."""
-        bands = {job.priority for job in self.due()}
-        several, turn = len(bands) > 1, self.turn if len(bands) > 1 else 0
-        left = sorted(self.due(), key=lambda job: (job.priority, job.run_at, job.id))
+        left = self._looked_at(want)
+        several = len({job.priority for job in left}) > 1
+        turn = self.turn if several else 0
         chosen: list[Job] = []
         while left and len(chosen) < want:
             heads = {job.priority: job for job in reversed(left)}
@@ -119,10 +125,21 @@ class Model:
             if (turn + len(chosen) + 1) % EARLIEST_EVERY == 0:
                 best = min(heads.values(), key=lambda job: (job.run_at, job.priority))
             left.remove(best)
-            chosen.append(best)
+            if best.overdue(self.now):
+                best.bury("expired")
+            else:
+                chosen.append(best)
         if several:
             self.turn += len(chosen)
         return [job.id for job in chosen]
+
+    def _looked_at(self, want: int) -> list[Job]:
+        """The due jobs in their order; of each priority one more than is wanted."""
+        left = sorted(self.due(), key=lambda job: (job.priority, job.run_at, job.id))
+        bands: dict[int, list[Job]] = {}
+        for job in left:
+            bands.setdefault(job.priority, []).append(job)
+        return [job for band in bands.values() for job in band[: want + 1]]
 
     def leased(self, job_id: str, fence: int) -> None:
         job = self.jobs[job_id]
@@ -188,7 +205,8 @@ class Model:
         return False
 
     def reap(self) -> set[str]:
-        """The jobs whose lease has ended."""
+        """The jobs whose lease has ended, and those that nobody started in time."""
+        late = [job for job in self.jobs.values() if job.overdue(self.now)]
         over = [
             job for job in self.jobs.values() if job.state is State.RUNNING and job.lease_until <= self.now
         ]
@@ -197,7 +215,9 @@ class Model:
                 job.fail(self.now, "timeout", Retry().backoff_ms(job.failures + 1))
             else:
                 job.lose(self.now, "lease_lost")
-        return {job.id for job in over}
+        for job in late:
+            job.bury("expired")
+        return {job.id for job in over + late}
 
     def cancel(self, job_id: str) -> str | None:
         """The state it was in; None is a refusal."""

@@ -38,6 +38,11 @@ class Scene:
             ledger, NextChunk(b"c", done=1, total=2, delay_ms=60_000), fields={"background": "1"}
         )
         self.held = running(ledger, "work").id
+        self.urgent = ledger.enqueue(NewJob("work", when="+60000", fields={"start_by": "+90000"})).id
+        overdue = NewJob("work", fields={"start_by": "+0"})
+        ledger.enqueue(overdue)
+        ledger.reap()
+        self.expired = overdue.id
         Leases(ledger.scripts, ledger.keys, ledger.index, lambda: ledger.scripts.redis).take("stock", 30_000)
         Schedules(ledger).put("tick", Task("tick", print), [Trigger("default", "0 * * * * ?")])
 
@@ -71,6 +76,9 @@ DAMAGES: list[tuple[str, str, Damage]] = [
     ("an entry out of order", "I3", lambda s: s.redis.zincrby(s.key("queue", pool="advance"), 1, s.failed)),
     ("running, but not in the set", "I3", lambda s: s.redis.zrem(s.key("running"), s.held)),
     ("in the set, but not running", "I3", lambda s: s.redis.zadd(s.key("running"), {s.done: 1})),
+    ("a latest start that nobody looks at", "I3", lambda s: s.redis.delete(s.key("starts"))),
+    ("a latest start of a running job", "I3", lambda s: s.redis.zadd(s.key("starts"), {s.held: START})),
+    ("expired, but started", "I15", lambda s: s.redis.hset(s.row(s.dead), "R", "expired")),
     ("succeeded twice", "I3", lambda s: s.redis.rpush(s.key("succeeded"), s.done)),
     ("dead, but not among the dead", "I3", lambda s: s.redis.delete(s.key("stopped", state="dead"))),
     ("dead without a reason", "I3", lambda s: s.redis.hdel(s.row(s.dead), "R")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tenure.lease.index import REAP
 from tenure.lease.ledger import GRACE_MS, LEASE_MS, Ledger, NewJob
 from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, SkipRest, Succeed
 from tenure.lease.retry import Retry
@@ -638,6 +639,83 @@ def test_a_quick_worker_takes_over_from_a_slow_one(ledger: Ledger, at: At) -> No
 
     found = view(later, slow)
     assert (found.result, [attempt.worker for attempt in found.attempts]) == (b"quick", ["slow", "quick"])
+
+
+# -- latest start -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("finder", ["claim", "reap"])
+def test_a_job_that_nobody_started_in_time_is_dead_whoever_finds_it(
+    ledger: Ledger, at: At, finder: str
+) -> None:
+    job = ledger.enqueue(NewJob("report", fields={"start_by": "+5000"}))
+
+    late = at(START + 5_000)
+    if finder == "claim":
+        assert late.claim("advance", "one").leases == []
+    else:
+        assert late.reap() == [(job.id, "dead")]
+
+    found = ledger.get(job.id)
+    assert (found.status, found.dead_reason, found.attempts) == ("dead", "expired", ())
+    assert found.finished_at == START + 5_000
+    assert late.reap() == []
+
+
+def test_a_job_started_at_the_last_moment_is_not_late(ledger: Ledger, at: At) -> None:
+    """Nor does it matter when it ends, or that it comes again after a failure."""
+    ledger.enqueue(NewJob("report", fields={"start_by": "+5000"}))
+    lease = claim(at(START + 4_999))
+
+    at(START + 6_000).settle(lease, Fail("no luck", delay_ms=MINUTE))
+
+    assert at(START + 10 * MINUTE).reap() == []
+    assert claim(at(START + 10 * MINUTE)).attempt == 2
+
+
+def test_a_job_handed_back_before_it_started_still_owes_its_start(ledger: Ledger, at: At) -> None:
+    ledger.enqueue(NewJob("report", fields={"start_by": "+5000"}))
+    lease = claim(ledger)
+    ledger.settle(lease, GiveBack(started=False))
+
+    assert at(START + 4_999).reap() == []
+    assert at(START + 5_000).reap() == [(lease.id, "dead")]
+
+
+def test_late_jobs_in_front_do_not_hide_the_others(ledger: Ledger, at: At) -> None:
+    """A claim looks at a bounded number; what it did not reach it says is still due."""
+    for _ in range(9):
+        ledger.enqueue(NewJob("report", fields={"start_by": "+1"}))
+    good = ledger.enqueue(NewJob("report", when=START + 1))
+    late = at(START + 1)
+
+    claims = []
+    while not claims or not claims[-1].leases:
+        claims.append(late.claim("advance", "one", 2))
+        assert len(claims) < 10
+        assert claims[-1].news.is_due or claims[-1].leases
+
+    assert [lease.id for lease in claims[-1].leases] == [good.id]
+    assert ledger.counts() == {("report", "dead"): 9, ("report", "running"): 1}
+
+
+def test_the_reaper_is_told_of_a_latest_start(ledger: Ledger, at: At) -> None:
+    """So it is decided in time also where no worker claims from the pool; one that is later tells nobody."""
+    for start_by in (9_000, 5_000, 7_000):
+        ledger.enqueue(NewJob("report", pool="nobody", fields={"start_by": f"+{start_by}"}))
+
+    visits = [at(START + ms).index.take(REAP, 10).tenants for ms in (4_999, 5_000)]
+
+    assert visits == [[], ["acme"]]
+    assert len(at(START + 5_000).reap()) == 1
+    assert at(START + 6_999).index.take(REAP, 10).tenants == []
+    assert at(START + 7_000).index.take(REAP, 10).tenants == ["acme"]
+
+
+def test_the_sweep_finds_a_latest_start_that_the_index_lost(ledger: Ledger) -> None:
+    ledger.enqueue(NewJob("report", fields={"start_by": "+5000"}))
+
+    assert {news.queue: news.due_ms for news in ledger.standing()}[REAP] == START + 5_000
 
 
 # -- cancel -----------------------------------------------------------------------------------------------------------

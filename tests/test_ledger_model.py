@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -76,11 +75,17 @@ class Machine(RuleBasedStateMachine):
         args=st.sampled_from([b"", b"a", b"b" * 100]),
         key=st.sampled_from([None, None, "one", "two"]),
         mode=st.sampled_from(["kept", "active"]),
+        start_by=st.sampled_from([None, None, None, 1, 40_000]),
     )
-    def enqueue(self, delay: int, priority: int, args: bytes, key: str | None, mode: str) -> None:
-        job = NewJob("task", args, when=f"+{delay}", idempotency_key=key, unique_mode=mode)
-        job = replace(job, fields={"priority": str(priority)} if priority != 5 else {})
-        expected = self.model.enqueue(Job(job.id, self.model.now + delay, priority, args, key, mode))
+    def enqueue(
+        self, delay: int, priority: int, args: bytes, key: str | None, mode: str, start_by: int | None
+    ) -> None:
+        fields = {"priority": str(priority)} if priority != 5 else {}
+        if start_by is not None:
+            fields["start_by"] = f"+{delay + start_by}"
+        job = NewJob("task", args, when=f"+{delay}", idempotency_key=key, unique_mode=mode, fields=fields)
+        latest = None if start_by is None else self.model.now + delay + start_by
+        expected = self.model.enqueue(Job(job.id, self.model.now + delay, latest, priority, args, key, mode))
         try:
             answer = self.ledger.enqueue(job)
         except KeyReused:
@@ -167,6 +172,7 @@ def shown(view: Any) -> dict[str, object]:
         "fence": view.fence,
         "attempts": [(one.fence, one.status, one.cause, one.chunks) for one in view.attempts],
         "run_at": view.run_at,
+        "start_by": view.start_by,
         "values": (view.args, view.result, view.cursor),
         "lease_until": view.lease_until,
     }
@@ -182,6 +188,7 @@ def expected(job: Job) -> dict[str, object]:
         "fence": job.fence,
         "attempts": [(one.fence, one.status, one.cause, one.chunks) for one in job.attempts],
         "run_at": job.run_at,
+        "start_by": job.start_by,
         "values": (job.args, job.result, job.cursor),
         "lease_until": job.lease_until if job.state == "running" else None,
     }

@@ -83,7 +83,7 @@ end
 
 local memo = redis.call('GET', K.memo(pool, worker))
 if memo and string.sub(memo, 1, #token) == token then
-  local leases = {text(read_clock()), text(now), '', text(next_expiry(0, 0) or now)}
+  local leases = {text(read_clock()), text(now), '', text(next_expiry() or now)}
   for id in string.gmatch(string.sub(memo, #token + 1), '%S+') do
     local job = load(id)
     if job and job.state == 'running' and job.packed['w' .. job.attempts] == worker then
@@ -94,26 +94,29 @@ if memo and string.sub(memo, 1, #token) == token then
 end
 
 local bands, later = heads()
-local leases, ids, damaged = {}, {}, false
+local leases, ids, passed_over = {}, {}, false
 local turn = tonumber(#bands > 1 and redis.call('HGET', K.meta(), 'turn:' .. pool) or 0)
 while #leases < want do
   local id = pick(bands, turn + #leases + 1)
   if not id then break end
   local job = load(id)
-  if job and not blocker(job) then
+  local blocked = not job or blocker(job)
+  if not blocked then
     leases[#leases + 1] = lease_one(job)
     ids[#ids + 1] = id
   else
-    drop(queue, id) -- an entry without a claimable row is damage: never let it stand in front of the queue
-    damaged = true
+    passed_over = true
+    -- an entry without a claimable row is damage: never let it stand in front of the queue
+    if blocked == 'expired' then expire(job) else drop(queue, id) end
   end
 end
 
 local left = pick(bands, 1)
-local due = (left or damaged) and now or later
+local due = (left or passed_over) and now or later
+if passed_over then tick() end -- so that who claims sees that it is due now, and comes again at once
 local version = readvertise(pool, due)
 if #bands > 1 then redis.call('HINCRBY', K.meta(), 'turn:' .. pool, #leases) end
 if #ids > 0 then redis.call('SET', K.memo(pool, worker), token .. table.concat(ids, ' '), 'PX', MEMO_MS) end
 local reason = #ids > 0 and '' or (later and 'not_due' or 'no_jobs')
-local first = math.min(soonest, next_expiry(0, 0) or math.huge)
+local first = math.min(soonest, next_expiry() or math.huge)
 return {version, due and text(due) or '', reason, first < math.huge and text(first) or '', unpack(leases)}

@@ -3,15 +3,9 @@
 -- KEYS home    hash  the tenant's meta
 -- ITEMS        id task pool when unique digest pairs, then that many pairs of (field, value); `when` is empty for now,
 --              "+N" for N ms from now, or epoch ms; `unique` and `digest` are empty without an idempotency key
--- GIVES        {items: {id, created "1" or "0"} or "!CODE sentence", news: {pool, due, version}}
+-- GIVES        {items: {id, created "1" or "0"} or "!CODE sentence", news: {pool, due, version}, a latest start that comes
+--              before all that the reaper waits for: {due, version}, else {}}
 -- FAILS        KEY_REUSED BAD_INPUT
-
--- A past instant is now: it is due, and before nobody who waits already.
-local function instant(when)
-  if when == '' then return now end
-  if string.sub(when, 1, 1) == '+' then return now + tonumber(string.sub(when, 2)) end
-  return math.max(now, tonumber(when))
-end
 
 -- The job that already stands under the key, or nil.
 local function holder(unique)
@@ -19,7 +13,7 @@ local function holder(unique)
   return id and load(id)
 end
 
-local items, earliest = {}, {}
+local items, earliest, start_by = {}, {}, math.huge
 local at = FIRST
 while at <= #ARGV do
   local id, task, pool, when, unique, digest, pairs_of = unpack(ARGV, at, at + 6)
@@ -42,7 +36,9 @@ while at <= #ARGV do
       fields[#fields + 1], fields[#fields + 2] = 'unique', unique
       fields[#fields + 1], fields[#fields + 2] = 'digest', digest
     end
-    announce(create(id, task, pool, run_at, fields))
+    local job = create(id, task, pool, run_at, fields)
+    announce(job)
+    start_by = math.min(start_by, job.start_by or math.huge)
     items[#items + 1] = {id, '1'}
     earliest[pool] = math.min(earliest[pool] or run_at, run_at)
   end
@@ -53,4 +49,6 @@ for pool, due in pairs(earliest) do
   local version = advertise(pool, due)
   if version then news[#news + 1] = {pool, text(due), version} end
 end
-return {items, news}
+local reap = {}
+if start_by < math.huge and start_by < (next_expiry() or math.huge) then reap = {text(start_by), tick()} end
+return {items, news, reap}

@@ -8,9 +8,9 @@
 
 local key = K.lease(name)
 local held_by, fence, expiry = unpack(redis.call('HMGET', key, 'owner', 'fence', 'until'))
-if held_by == owner and tonumber(expiry) > now then return {fence, expiry, text(next_expiry(0, 0))} end
+if held_by == owner and tonumber(expiry) > now then return {fence, expiry, text(next_expiry())} end
 if held_by and tonumber(expiry) > now then return {'', text(expiry - now), ''} end
 fence, expiry = tick(), text(now + ttl)
 redis.call('HSET', key, 'owner', owner, 'fence', fence, 'until', expiry, 'since', text(now))
 add(K.leases(), expiry, name)
-return {fence, expiry, text(math.min(ttl + now, next_expiry(0, 0) or math.huge))}
+return {fence, expiry, text(math.min(ttl + now, next_expiry() or math.huge))}

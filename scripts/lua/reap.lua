@@ -1,4 +1,5 @@
--- Take expired leases back: the attempt ends as lost, or as timed out when the job's deadline has passed too.
+-- Take expired leases back: the attempt ends as lost, or as timed out when the job's deadline has passed too. And let go of
+-- jobs that were not started by their latest start.
 --
 -- KEYS home    hash  the tenant's meta
 -- ARGV limit   int   how many at most
@@ -33,5 +34,16 @@ for _, name in ipairs(over) do
   drop(K.leases(), name)
 end
 
-local first = next_expiry(#expired, #over)
+local late = redis.call('ZRANGEBYSCORE', K.starts(), '-inf', text(now), 'LIMIT', 0, limit)
+for _, id in ipairs(late) do
+  local job = load(id)
+  if job and blocker(job) == 'expired' then
+    expire(job)
+    ids[#ids + 1] = {id, job.state}
+  else
+    drop(K.starts(), id)
+  end
+end
+
+local first = next_expiry(#expired, #over, #late)
 return {first and text(math.max(now, first)) or '', text(read_clock()), ids, news}

@@ -12,6 +12,6 @@ local told = redis.call('HGETALL', K.meta())
 for at = 1, #told, 2 do
   if string.sub(told[at], 1, 4) == 'due:' then want(told[at], told[at + 1]) end
 end
-want('reap', next_expiry(0, 0))
+want('reap', next_expiry())
 want('fire', redis.call('ZRANGE', K.triggers(), 0, 0, 'WITHSCORES')[2])
 return answer

@@ -123,6 +123,7 @@ def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:
     yield "message", job.progress.message or None if job.progress else None
     yield "created", local_time(job.created_at)
     yield "due", local_time(job.run_at) if job.status is State.PENDING else None
+    yield "start by", _time(job.start_by)
     yield "started", _time(job.started_at)
     yield "finished", _time(job.finished_at)
     yield "worker", job.worker

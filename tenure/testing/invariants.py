@@ -78,6 +78,10 @@ class Row:
         return int(self.fields.get("run_at") or self.fields["created"])
 
     @property
+    def owes_its_start(self) -> bool:
+        return "start_by" in self.fields and self.state is State.PENDING and not self.attempts
+
+    @property
     def rank(self) -> float:
         return float(self.number("priority") * BAND + self.run_at)
 
@@ -187,6 +191,8 @@ def _rows_are_sound(tenant: Tenant) -> Said:
         reason = row.fields.get("dead_reason")
         if reason not in _REASONS.get(row.state, (None,)):
             yield "I3", f"{row.id} is {row.state} with dead_reason {reason}"
+        if reason == DeadReason.EXPIRED and row.attempts:
+            yield "I15", f"{row.id} is {row.state}({reason}) and was started"
         if row.state in ENDED and "finished" not in row.fields:
             yield "I3", f"{row.id} is {row.state} and has no time of its end"
 
@@ -260,6 +266,8 @@ def _sets_follow_from_rows(tenant: Tenant) -> Said:
         }
         found = {id_.decode(): score for id_, score in tenant.all("queue").get((pool,), {}).items()}
         yield from _same("I3", f"queue of pool {pool}", found, expected)
+    starts = {row.id: float(row.fields["start_by"]) for row in rows if row.owes_its_start}
+    yield from _same("I3", "latest starts", _scores(tenant.one("starts", {})), starts)
     yield from _same("I3", "running", _members(tenant.one("running", {})), _in_state(rows, State.RUNNING))
     for state in STOPPED:
         yield from _same(

@@ -11,12 +11,14 @@ local function advertise(pool, due)
   return tick()
 end
 
--- The next end of a lease, of a job or a named one, past the first `jobs` and `names` of them; nil when none is held. It is
--- what the index is told of: one of the two alone would hide an earlier one of the other.
-local function next_expiry(jobs, names)
-  local job = redis.call('ZRANGE', K.running(), jobs, jobs, 'WITHSCORES')[2]
-  local name = redis.call('ZRANGE', K.leases(), names, names, 'WITHSCORES')[2]
-  return job and name and math.min(job, name) or tonumber(job or name)
+-- When the reaper is next wanted: the next end of a lease, of a job or a named one, or the next latest start, past the first
+-- `jobs`, `names` and `starts` of them; nil when there is none. One of them alone would hide an earlier one of another.
+local function next_expiry(jobs, names, starts)
+  local soonest = math.huge
+  for key, past in pairs({[K.running()] = jobs or 0, [K.leases()] = names or 0, [K.starts()] = starts or 0}) do
+    soonest = math.min(soonest, redis.call('ZRANGE', key, past, past, 'WITHSCORES')[2] or math.huge)
+  end
+  return soonest < math.huge and soonest or nil
 end
 
 -- What a claim found to be left: nil when the pool is empty.

@@ -25,6 +25,14 @@ local function enter(home, virtual)
   counts, adds, drops = {}, {}, {}
 end
 
+-- A time as callers write it: empty is now, "+N" is N ms from now, else epoch ms. A past instant is now: what is due since then
+-- is due, and before nobody who waits already.
+local function instant(when)
+  if when == '' then return now end
+  if string.sub(when, 1, 1) == '+' then return now + tonumber(string.sub(when, 2)) end
+  return math.max(now, tonumber(when))
+end
+
 -- The tenant clock: never the same number twice, never a smaller one, and close to the server's microseconds.
 local function read_clock()
   clock = clock or tonumber(redis.call('HGET', K.meta(), 'clock') or 0)

@@ -3,6 +3,7 @@
 
 local function blocker(job)
   if job.state ~= 'pending' then return 'state_' .. job.state end
+  if owes_its_start(job) and tonumber(job.start_by) <= now then return 'expired' end
   if tonumber(job.run_at or job.created) > now then return 'not_due' end
   return nil
 end

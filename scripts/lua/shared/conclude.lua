@@ -43,3 +43,10 @@ local function conclude(job)
   local version = advertise(job.pool, tonumber(job.run_at))
   return version and {job.pool, job.run_at, version}
 end
+
+-- A job that nobody has started by its latest start is dead, whoever finds it so first: the claim or the reaper.
+local function expire(job)
+  set(job, 'dead_reason', 'expired')
+  move('expire', job)
+  conclude(job)
+end

@@ -1,6 +1,7 @@
 -- Make a job: the row, its place in the queue, its place in the journal, its idempotency entry.
 
--- `fields` is a flat list of long names and values; blobs among them find their own place.
+-- `fields` is a flat list of long names and values; blobs among them find their own place, and a latest start may be
+-- counted from now.
 local function create(id, task, pool, run_at, fields)
   local job = new_row(id)
   job.pool = pool
@@ -11,8 +12,9 @@ local function create(id, task, pool, run_at, fields)
   for at = 1, #fields, 2 do
     if IS_BLOB[fields[at]] then put_blob(job, fields[at], fields[at + 1]) else set(job, fields[at], fields[at + 1]) end
   end
+  if job.start_by and string.sub(job.start_by, 1, 1) == '+' then set(job, 'start_by', text(instant(job.start_by))) end
   save(job)
-  add(K.queue(pool), rank(job), id)
+  join_set(job)
   redis.call('RPUSH', K.journal(task), id)
   count(task, 'pending', 1)
   if job.unique then redis.call('HSET', K.unique(), job.unique, id) end

@@ -9,7 +9,13 @@ local function rank(job)
   return text(tonumber(job.priority) * BAND + tonumber(job.run_at or job.created))
 end
 
+-- Whether the job must be started by an instant, and never was.
+local function owes_its_start(job)
+  return job.start_by and job.state == 'pending' and job.attempts == '0'
+end
+
 local function leave_set(job)
+  if owes_its_start(job) then drop(K.starts(), job.id) end
   if job.state == 'pending' then
     drop(K.queue(job.pool), job.id)
   elseif job.state == 'running' then
@@ -20,6 +26,7 @@ local function leave_set(job)
 end
 
 local function join_set(job, lease_until)
+  if owes_its_start(job) then add(K.starts(), job.start_by, job.id) end
   if job.state == 'pending' then
     add(K.queue(job.pool), rank(job), job.id)
   elseif job.state == 'running' then
