@@ -268,3 +268,41 @@ def test_a_later_lease_does_not_move_the_reapers_visit_back(ledger: Ledger, at: 
     running(at(START + 30_000), worker="another")
 
     assert due(at(first.expires_at), REAP) == ["acme"]
+
+
+def guess(ledger: Ledger, due_ms: int | None) -> None:
+    """What a worker tells before each claim: a lease may end then."""
+    ledger.index.put([News("acme", REAP, due_ms, 0)])
+
+
+def test_a_guess_before_the_claim_calls_for_a_visit_though_the_worker_dies_right_after_it(
+    ledger: Ledger, at: At
+) -> None:
+    ledger.enqueue(NewJob("report"))
+
+    guess(ledger, START + LEASE_MS)
+
+    assert due(at(START + LEASE_MS), REAP) == ["acme"]
+
+
+def test_the_guesses_of_a_busy_tenants_workers_do_not_put_off_the_visit_to_a_dead_ones_lease(
+    ledger: Ledger, at: At
+) -> None:
+    dead = running(ledger)
+
+    for after_ms in range(1_000, LEASE_MS, 1_000):
+        guess(ledger, START + after_ms + LEASE_MS)
+
+    assert due(at(dead.expires_at), REAP) == ["acme"]
+
+
+@pytest.mark.parametrize("due_ms", [None, START + 1, START + 2 * LEASE_MS])
+def test_a_guess_does_not_open_the_door_to_old_news(ledger: Ledger, at: At, due_ms: int | None) -> None:
+    """What the index knows of the claim stays newer than the word of a reaper that saw nothing before it."""
+    before = News("acme", REAP, None, START * 1_000)
+    lease = running(ledger)
+
+    guess(ledger, due_ms)
+    ledger.index.put([before])
+
+    assert due(at(lease.expires_at), REAP) == ["acme"]

@@ -175,8 +175,8 @@ class Claims:
 
     def _claim(self, lookout: Lookout, tenant: str, want: int) -> list[Post]:
         ledger = self._ledgers.of(tenant)
-        # Before the claim, so that the leases are found again even if this process ends right after it. As version 0 it
-        # never replaces what the index knows already.
+        # Before the claim, so that the leases are found again even if this process ends right after it. Version 0 says
+        # that it is a guess, which puts off no visit; the answer to the claim says how it is.
         reap = News(tenant, REAP, self._clock.now_ms() + ledger.lease_ms, 0)
         call = ledger.claim_call(lookout.pool.name, self._worker, want, new_token(), self._grace_ms)
         lookout.claiming += want
