@@ -9,7 +9,7 @@ import pytest
 
 from tenure.lease.index import DUE, REAP, TenantIndex
 from tenure.lease.jobs import News
-from tenure.lease.ledger import LEASE_MS, Ledger, NewJob
+from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, NextChunk, Succeed
 from tenure.scripts import Index
@@ -288,12 +288,15 @@ def test_a_guess_before_the_claim_calls_for_a_visit_though_the_worker_dies_right
 def test_the_guesses_of_a_busy_tenants_workers_do_not_put_off_the_visit_to_a_dead_ones_lease(
     ledger: Ledger, at: At
 ) -> None:
-    dead = running(ledger)
+    """The worker died before it could tell what the claim answered: its guess is all that the index has."""
+    ledger.enqueue(NewJob("report"))
+    guess(ledger, START + LEASE_MS)
+    ledger.scripts.run(ledger.claim_call("advance", "dead", 1, new_token()))
 
     for after_ms in range(1_000, LEASE_MS, 1_000):
         guess(ledger, START + after_ms + LEASE_MS)
 
-    assert due(at(dead.expires_at), REAP) == ["acme"]
+    assert due(at(START + LEASE_MS), REAP) == ["acme"]
 
 
 @pytest.mark.parametrize("due_ms", [None, START + 1, START + 2 * LEASE_MS])
