@@ -29,7 +29,7 @@ from redis import Redis, RedisCluster
 from redis.exceptions import RedisClusterException, RedisError, ResponseError
 
 from . import fields, keys, states
-from .errors import StoreError, TenureError, refusal
+from .errors import StoreError, StoreFull, TenureError, refusal
 from .store_errors import store_error
 
 T = TypeVar("T")
@@ -184,7 +184,14 @@ class Scripts:
         try:
             cast(Any, self.redis).execute_command("FUNCTION LOAD", "REPLACE", self.library.source)
         except RedisError as exc:
-            raise store_error(exc, self.address) from exc
+            error = store_error(exc, self.address)
+            if isinstance(error, StoreFull):
+                raise StoreFull(
+                    f"the scripts of this version ({self.library.version}) could not be loaded, because the server is "
+                    f"full: {error}",
+                    hint="raise maxmemory or free disk space; until then no job can be made, run or ended",
+                ) from exc
+            raise error from exc
 
     def _command(self, call: Call[Any]) -> list[Arg]:
         contract = self.library.contracts[call.script]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -86,3 +86,19 @@ def test_when_there_is_room_again_everything_goes_on(
 
     assert ledger.enqueue(job).created
     assert claim(ledger).id == job.id
+
+
+def test_a_full_server_without_the_library_says_that_it_cannot_be_loaded(
+    ledger: Ledger, tenure_server: Server, fill: Callable[[], None]
+) -> None:
+    """A new version's first call, or the first after the server lost its functions."""
+    lease = running(ledger)
+    fill()
+    tenure_server.redis.execute_command("FUNCTION FLUSH")
+
+    with pytest.raises(StoreFull, match=r"scripts of this version .* could not be loaded") as refused:
+        ledger.settle(lease, Succeed())
+
+    assert "raise maxmemory" in refused.value.hint
+    cast(Any, tenure_server.redis).config_set("maxmemory", 0)
+    ledger.settle(lease, Succeed())
