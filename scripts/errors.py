@@ -37,6 +37,8 @@ class TenureError(Exception):
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+        if hint:
+            self.add_note(f"next: {hint}")  # so that a plain traceback tells it too
 
 
 class BadInput(TenureError, ValueError):

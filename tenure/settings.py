@@ -42,6 +42,7 @@ class Settings:
     poll_ms: int = 2_000
 
     def __post_init__(self) -> None:
+        self._check_types()
         if self.redis_url is not None:
             _check_url("redis_url", self.redis_url)
         elif self.data is None:
@@ -64,12 +65,35 @@ class Settings:
                 hint=f"set TENURE_RENEW_MS to {self.lease_ms // 4}",
             )
 
+    def _check_types(self) -> None:
+        for names, kind, what in (
+            (("redis_url", "rq_url", "app"), (str, type(None)), "text or None"),
+            (("data", "server"), (Path, type(None)), "a Path or None"),
+            (("namespace",), (str,), "text"),
+            (("durability",), (str, type(None)), f"one of {', '.join(DURABILITIES)}, or None"),
+            (("lease_ms", "renew_ms", "poll_ms"), (int,), "a whole number of milliseconds"),
+        ):
+            for name in names:
+                value: object = getattr(self, name)
+                if not isinstance(value, kind) or isinstance(value, bool):
+                    shown = (
+                        type(value).__name__ if name.endswith("url") else repr(value)
+                    )  # it may hold a password
+                    raise BadInput(f"{name} is {shown:.60}: it must be {what}")
+        if self.durability is not None and not _is_durability(self.durability):
+            raise BadInput(
+                f"durability is {self.durability!r:.40}: it must be one of {', '.join(DURABILITIES)}"
+            )
+
     @classmethod
     def load(cls, env: Mapping[str, str], cwd: Path) -> Settings:
         """Read the environment and `cwd/tenure.toml`. Raises BadInput on a value that breaks a rule."""
         _refuse_typos(env)
         found: dict[str, object] = _read_file(cwd / "tenure.toml")
-        found |= {name: env[_env_name(name)] for name in _names() if env.get(_env_name(name))}
+        _refuse_empty(found, f"a key of {cwd / 'tenure.toml'}")
+        told = {name: env[_env_name(name)] for name in _names() if _env_name(name) in env}
+        _refuse_empty({_env_name(name): value for name, value in told.items()}, "in the environment")
+        found |= told
         values = _Values(found, env, cwd)
         return cls(
             redis_url=values.text("redis_url"),
@@ -109,7 +133,7 @@ class _Values:
 
     def path(self, name: str) -> Path | None:
         value = self.text(name)
-        if not value:
+        if value is None:
             return None
         if value == "~" or value.startswith("~/"):
             if not self.env.get("HOME"):
@@ -156,6 +180,13 @@ def _read_file(path: Path) -> dict[str, object]:
         if key not in _names():
             raise BadInput(f"{path} has the key {key!r}, which is no setting", hint=_nearest(key, _names()))
     return found
+
+
+def _refuse_empty(values: Mapping[str, object], where: str) -> None:
+    """An empty value is a forgotten one, and would silently mean the default: another server, other keys."""
+    for name, value in values.items():
+        if value == "":
+            raise BadInput(f"{name}, {where}, is set but empty", hint="give it a value, or leave it out")
 
 
 def _refuse_typos(env: Mapping[str, str]) -> None:

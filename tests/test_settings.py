@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,6 +71,9 @@ def test_a_url_needs_no_home(tmp_path: Path) -> None:
         ({**HOME, "TENURE_RENEW_MS": "30000"}, "less than half of lease_ms"),
         ({**HOME, "TENURE_REDIS_ULR": "redis://localhost"}, "TENURE_REDIS_ULR"),
         ({"TENURE_DATA": "~/data"}, "HOME is not set"),
+        ({**HOME, "TENURE_REDIS_URL": ""}, "TENURE_REDIS_URL, in the environment, is set but empty"),
+        ({**HOME, "TENURE_NAMESPACE": ""}, "TENURE_NAMESPACE, in the environment, is set but empty"),
+        ({**HOME, "TENURE_DURABILITY": ""}, "TENURE_DURABILITY, in the environment, is set but empty"),
     ],
 )
 def test_a_value_that_breaks_a_rule_is_refused(env: dict[str, str], says: str, tmp_path: Path) -> None:
@@ -86,6 +90,7 @@ def test_a_value_that_breaks_a_rule_is_refused(env: dict[str, str], says: str, t
         ("lease_ms = 1.5", "whole number", ""),
         ("namespace = 7", "must be text", ""),
         ("namespace = ", "cannot be read", "repair"),
+        ('namespace = ""', "is set but empty", "give it a value"),
     ],
 )
 def test_a_file_that_breaks_a_rule_is_refused(text: str, says: str, hint: str, tmp_path: Path) -> None:
@@ -95,6 +100,22 @@ def test_a_file_that_breaks_a_rule_is_refused(text: str, says: str, hint: str, t
         Settings.load(HOME, tmp_path)
 
     assert hint in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"redis_url": 5}, "redis_url is int: it must be text or None"),
+        ({"data": "/data"}, "data is '/data': it must be a Path"),
+        ({"lease_ms": "60000"}, "lease_ms is '60000': it must be a whole number"),
+        ({"poll_ms": True}, "poll_ms is True"),
+        ({"durability": "tape"}, "memory, process, disk"),
+        ({"namespace": None}, "namespace is None: it must be text"),
+    ],
+)
+def test_a_setting_given_in_code_has_its_type(values: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        Settings(**{"redis_url": "redis://localhost", **values})
 
 
 def test_other_variables_of_the_user_are_left_alone(tmp_path: Path) -> None:

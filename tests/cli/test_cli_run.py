@@ -142,15 +142,15 @@ def answers(port: int) -> bool:
 def test_dev_runs_all_parts_and_restarts_what_dies_and_leaves_nothing(
     cli: Cli, port: int, running: list[subprocess.Popen[str]], tmp_path: Path
 ) -> None:
-    own = {"TENURE_REDIS_URL": "", "TENURE_DATA": str(tmp_path / "data")}
-    dev = cli.start("dev", "shop:app", "--port", str(port), "--slots", "1", **own)
+    cli = Cli({"TENURE_DATA": str(tmp_path / "data")}, cli.folder)  # the embedded server
+    dev = cli.start("dev", "shop:app", "--port", str(port), "--slots", "1")
     running.append(dev)
     wait_until(lambda: answers(port))
     worker = part(dev, "worker")
     os.kill(worker, signal.SIGKILL)
     wait_until(lambda: part(dev, "worker") not in (0, worker))
-    task = cli.run("background", "start", "shop.count", '{"to": 3}', "--app", "shop:app", **own).out.strip()
-    assert cli.run("background", "watch", task, **own).code == 0
+    task = cli.run("background", "start", "shop.count", '{"to": 3}', "--app", "shop:app").out.strip()
+    assert cli.run("background", "watch", task).code == 0
     children = descendants(dev.pid)
 
     err = end(dev, signal.SIGINT)
