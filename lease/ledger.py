@@ -202,9 +202,72 @@ class Ledger:
         self.index.put([News(self.tenant, REAP, int(due) if due else None, int(version)), *self._news(news)])
         return [(id_.decode(), state.decode()) for id_, state in ended]
 
+    def reschedule(
+        self,
+        job_id: str,
+        *,
+        when: int | str | None = None,
+        priority: int | None = None,
+        revision: int | None = None,
+    ) -> bool:
+        """Give a pending job another due time ("+N" for N ms from now, or epoch ms), another priority, or both.
+
+        Answers whether anything changed. With `revision` it is refused with StalePlan if the job is at another one,
+        unless this very call brought it there.
+        """
+        args: dict[str, Arg] = {
+            "id": job_id,
+            "revision": _text(revision),
+            "request": digest("reschedule", str(when), str(priority)),
+            "when": "" if when is None else when,
+            "priority": _text(priority),
+        }
+        return self._by_hand("reschedule", args)
+
     def cancel(self, job_id: str, reason: str = "") -> str:
         """Cancel a job; answers the state it was in. A running one loses its right to write at once."""
-        return self.scripts.run(self._call("cancel", {"id": job_id, "reason": reason}, _word))
+        return self._cancel("cancel", job_id, reason)
+
+    def skip(self, job_id: str, reason: str = "") -> str:
+        """Cancel a job because it need not be done any more; its reason says `skipped`. Answers as `cancel`."""
+        return self._cancel("skip", job_id, f"skipped: {reason}" if reason else "skipped")
+
+    def _cancel(self, verb: str, job_id: str, reason: str) -> str:
+        return self.scripts.run(self._call("cancel", {"verb": verb, "id": job_id, "reason": reason}, _word))
+
+    def retry(
+        self,
+        job_id: str,
+        *,
+        args: bytes | None = None,
+        when: int | str | None = None,
+        generation: int | None = None,
+        reason: str = "",
+        force: bool = False,
+    ) -> bool:
+        """Begin a new round of a job that failed, is dead or was canceled, with other arguments if `args` are given.
+
+        Answers whether this call began it: the same call again finds the round it began and changes nothing. With
+        `generation` that holds for good, and it is refused with StalePlan if the job is in another one. Raises
+        KeyReused when another job holds its idempotency key now, OutcomeUnknown unless it is forced.
+        """
+        edited = args is not None
+        fields: dict[str, Arg] = {
+            "id": job_id,
+            "generation": _text(generation),
+            "request": digest("retry", str(when), str(edited), args or b""),
+            "when": "" if when is None else when,
+            "edited": "1" if edited else "",
+            "args": args or b"",
+            "reason": reason,
+            "force": "1" if force else "",
+        }
+        return self._by_hand("retry", fields)
+
+    def _by_hand(self, script: str, args: Mapping[str, Arg]) -> bool:
+        changed, news = self.scripts.run(self._call(script, args, tuple))
+        self.index.put(self._news(news))
+        return bool(changed == b"1")
 
     def get(self, job_id: str, lines: int = 0) -> JobView:
         """One job, with the newest `lines` log lines. Raises NotFound."""

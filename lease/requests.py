@@ -56,7 +56,7 @@ def new_job(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options:
         task=task.key,
         args=pack_args(bound_args, bound_kwargs, what=f"the arguments of {task.key}"),
         pool=check_pool(options.pool) if options.pool else task.pool,
-        when=_when(options),
+        when=due(options.after, options.at),
         idempotency_key=_idempotency_key(task, args, kwargs, options),
         unique_mode=_unique_mode(task, options),
         fields=row_fields(task, options),
@@ -80,12 +80,21 @@ def row_fields(task: Task, options: Options) -> dict[str, Arg]:
     return {name: value for name, value in fields.items() if value and value != DEFAULTS.get(name)}
 
 
-def _when(options: Options) -> int | str | None:
-    if options.after is not None and options.at is not None:
+def edited_args(task: Task, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None) -> bytes | None:
+    """Other arguments for a job of `task`: these replace all it has. None if none are given. Raises as `new_job`."""
+    if args is None and kwargs is None:
+        return None
+    bound_args, bound_kwargs = task.bind(tuple(args or ()), dict(kwargs or {}))
+    return pack_args(bound_args, bound_kwargs, what=f"the arguments of {task.key}")
+
+
+def due(after: Duration | None, at: datetime | None) -> int | str | None:
+    """A due time as the ledger takes it; None if neither is given."""
+    if after is not None and at is not None:
         raise BadInput("after and at are both given: a job has one due time", hint="leave one out")
-    if options.after is not None:
-        return f"+{duration_ms(options.after, what='after')}"
-    return None if options.at is None else epoch_ms(options.at, what="at")
+    if after is not None:
+        return f"+{duration_ms(after, what='after')}"
+    return None if at is None else epoch_ms(at, what="at")
 
 
 def _start_by(options: Options) -> str:

@@ -8,7 +8,8 @@
     ├── Conflict            the state of things forbids it
     │   ├── KeyReused       the idempotency key belongs to a job with other arguments
     │   ├── WrongState      the operation is not in the state table
-    │   └── StalePlan       a schedule or trigger has moved on since it was read
+    │   ├── OutcomeUnknown  a call outside may or may not have happened: a person has to say so first
+    │   └── StalePlan       a schedule, a trigger or a job has moved on since it was read
     ├── StaleFence          a later holder has taken over; this one may write nothing
     ├── LeaseLost           the right to work has ended; stop
     ├── LeaseTaken          somebody else holds the named lease
@@ -69,6 +70,10 @@ class KeyReused(Conflict):
 
 class WrongState(Conflict):
     code = "WRONG_STATE"
+
+
+class OutcomeUnknown(Conflict):
+    code = "OUTCOME_UNKNOWN"
 
 
 class StalePlan(Conflict):
@@ -132,7 +137,17 @@ class DurabilityUnavailable(StoreError):
 
 
 _BY_CODE: dict[str, type[TenureError]] = {
-    kind.code: kind for kind in (NotFound, KeyReused, WrongState, StalePlan, StaleFence, LeaseTaken, BadInput)
+    kind.code: kind
+    for kind in (
+        NotFound,
+        KeyReused,
+        WrongState,
+        OutcomeUnknown,
+        StalePlan,
+        StaleFence,
+        LeaseTaken,
+        BadInput,
+    )
 }
 
 

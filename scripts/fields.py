@@ -46,6 +46,7 @@ FIELDS: dict[str, str] = {
     "edit": "E",
     "end_as": "ef",
     "start_by": "sb",
+    "asked": "Q",
 }
 
 DEFAULTS: dict[str, str] = {

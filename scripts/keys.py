@@ -48,7 +48,13 @@ TENANT_KEYS = (
     ),
     Key("running", "run", "zset", "leased jobs by lease expiry", "settle, reap, cancel"),
     Key("succeeded", "ok", "list", "succeeded jobs in the order they ended", "retention"),
-    Key("stopped", "x:{state}", "zset", "dead, failed, canceled and paused jobs by time", "retry, retention"),
+    Key(
+        "stopped",
+        "x:{state}",
+        "zset",
+        "dead, failed, canceled, paused and waiting jobs by time",
+        "retry, retention",
+    ),
     Key(
         "journal",
         "log:{task}",

@@ -41,6 +41,8 @@ class DeadReason(StrEnum):
 
 ENDED = frozenset({State.SUCCEEDED, State.FAILED, State.DEAD, State.CANCELED})
 
+_CANCELABLE = (State.WAITING, State.PENDING, State.RUNNING, State.PAUSED, State.FAILED, State.DEAD)
+
 # operation -> {state it starts from: state it leads to}. A pair that is not here is refused.
 MOVES: dict[str, dict[State, State]] = {
     "claim": {State.PENDING: State.RUNNING},
@@ -51,9 +53,10 @@ MOVES: dict[str, dict[State, State]] = {
     "bury": {State.RUNNING: State.DEAD},
     "give_up": {State.RUNNING: State.FAILED},
     "expire": {State.PENDING: State.DEAD},
-    "cancel": dict.fromkeys(
-        (State.WAITING, State.PENDING, State.RUNNING, State.PAUSED, State.FAILED, State.DEAD), State.CANCELED
-    ),
+    "reschedule": {State.PENDING: State.PENDING},
+    "cancel": dict.fromkeys(_CANCELABLE, State.CANCELED),
+    "skip": dict.fromkeys(_CANCELABLE, State.CANCELED),
+    "retry": dict.fromkeys((State.FAILED, State.DEAD, State.CANCELED), State.PENDING),
 }
 
 

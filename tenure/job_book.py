@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
+from .lease.durations import Duration
 from .lease.jobs import JobView, Page
+from .lease.requests import due, edited_args
+from .lease.tasks import check_priority
+from .scripts.errors import BadInput
 
 if TYPE_CHECKING:
     from .app import Tenure
@@ -33,3 +39,61 @@ class JobBook:
     def cancel(self, job_id: str, reason: str = "", tenant: str = "default") -> None:
         """Cancel a job that has not succeeded; a running one is told to stop, then killed."""
         self._app.ledger(tenant).cancel(job_id, reason)
+
+    def skip(self, job_id: str, reason: str = "", tenant: str = "default") -> None:
+        """Cancel a job because it need not be done any more; its reason says `skipped`."""
+        self._app.ledger(tenant).skip(job_id, reason)
+
+    def reschedule(
+        self,
+        job_id: str,
+        *,
+        now: bool = False,
+        after: Duration | None = None,
+        at: datetime | None = None,
+        priority: int | None = None,
+        revision: int | None = None,
+        tenant: str = "default",
+    ) -> bool:
+        """Let a pending job run now, at another time, or with another priority; answers whether anything changed.
+
+        With `revision`, only as you saw it: raises StalePlan when it has moved on. Raises WrongState when it is not
+        pending.
+        """
+        if now and (after is not None or at is not None):
+            raise BadInput("now is given with another time: a job has one due time", hint="leave one out")
+        when = "+0" if now else due(after, at)
+        if when is None and priority is None:
+            raise BadInput(
+                "nothing is asked for: neither a time nor a priority", hint="now=True, after='5m', at=..."
+            )
+        if priority is not None:
+            check_priority(priority)
+        return self._app.ledger(tenant).reschedule(job_id, when=when, priority=priority, revision=revision)
+
+    def retry(
+        self,
+        job_id: str,
+        *,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        after: Duration | None = None,
+        at: datetime | None = None,
+        generation: int | None = None,
+        reason: str = "",
+        force: bool = False,
+        tenant: str = "default",
+    ) -> bool:
+        """Begin a new round of a job that failed, is dead or was canceled; answers whether this call began it.
+
+        It goes on from its last checkpoint. With `args` or `kwargs`, which replace all it had, it starts from the
+        beginning; its task must be registered here. See Ledger.retry for `generation` and what it raises. `force`,
+        which needs a reason, retries also a job of whose last outside call nobody knows whether it happened.
+        """
+        if force and not reason:
+            raise BadInput("force needs a reason", hint="say how you know that it has not happened")
+        ledger, when = self._app.ledger(tenant), due(after, at)
+        others = None
+        if args is not None or kwargs is not None:
+            others = edited_args(self._app.registry.get(ledger.get(job_id).task), args, kwargs)
+        return ledger.retry(job_id, args=others, when=when, generation=generation, reason=reason, force=force)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.resources import files
 from typing import Any
 
 from tenure.lease.jobs import JobView, Lease
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail, Succeed
-from tenure.scripts.loader import Client
+from tenure.scripts import Call
+from tenure.scripts.loader import SHARED, Client, Library
+from tenure.scripts.states import State
 from tenure.testing import START, difference, dump
 
 At = Callable[[int], Ledger]
@@ -76,14 +79,42 @@ def canceled(ledger: Ledger) -> Lease:
     return lease
 
 
+def failed(ledger: Ledger) -> Lease:
+    lease = running(ledger, fields={"end_as": "failed"})
+    ledger.settle(lease, Fail("its owner looks after it", permanent=True))
+    return lease
+
+
 STALE: dict[str, Callable[[Ledger], Lease]] = {
     "pending": pending_again,
     "between chunks": between_chunks,
     "running for another": taken_over,
     "succeeded": succeeded,
     "dead": dead,
+    "failed": failed,
     "canceled": canceled,
 }
+
+# No operation leads here yet; the scripts' own way of moving a job does.
+_PLACE = """
+local job = load(id)
+leave_set(job)
+count(job.task, job.state, -1)
+set(job, 'state', state)
+set(job, 'revision', text(job.revision + 1))
+join_set(job)
+count(job.task, state, 1)
+save(job)
+"""
+
+
+def place(ledger: Ledger, job_id: str, state: State) -> None:
+    """Put a pending job into a state that nothing leads to yet."""
+    shared = files("tenure.scripts").joinpath("lua", "shared")
+    parts = {name: shared.joinpath(f"{name}.lua").read_text() for name in SHARED}
+    library = Library({"place": f"-- ARGV id text\n-- ARGV state text\n{_PLACE}"}, parts)
+    scripts = replace(ledger.scripts, library=library)
+    scripts.run(Call("place", ledger.keys.home, {"id": job_id, "state": state}, lambda reply: None))
 
 
 @dataclass(frozen=True)
@@ -108,4 +139,4 @@ def view(ledger: Ledger, lease: Lease) -> JobView:
     return ledger.get(lease.id)
 
 
-__all__ = ["STALE", "START", "At", "Store", "claim", "claimed_ids", "running", "view"]
+__all__ = ["STALE", "START", "At", "Store", "claim", "claimed_ids", "place", "running", "view"]

@@ -50,10 +50,19 @@ class Job:
     attempts: list[Attempt] = field(default_factory=list[Attempt])
     result: bytes = b""
     cursor: bytes = b""
+    chunk: int = 0
 
     @property
     def open_attempt(self) -> Attempt | None:
         return self.attempts[-1] if self.attempts and self.attempts[-1].status == "running" else None
+
+    key_args: bytes = b""
+    """What the idempotency key stands for: an edit does not change it."""
+    edit: int = 0
+    asked: object = None
+
+    def __post_init__(self) -> None:
+        self.key_args = self.args
 
     def overdue(self, now: int) -> bool:
         """Whether it should have been started by now, and never was."""
@@ -102,7 +111,7 @@ class Model:
         if holder is None:
             self.jobs[job.id] = job
             return job.id, True
-        return (holder.id, False) if holder.args == job.args else None
+        return (holder.id, False) if holder.key_args == job.args else None
 
     def _holder(self, key: str | None) -> Job | None:
         for job in self.jobs.values():
@@ -174,7 +183,7 @@ class Model:
                 job.state = State.SUCCEEDED
             case NextChunk(cursor, delay_ms=delay_ms):
                 attempt.chunks += 1
-                job.failures, job.cursor = 0, cursor
+                job.failures, job.cursor, job.chunk = 0, cursor, job.chunk + 1
                 job.wait(self.now + delay_ms)
             case Fail(_, cause, delay_ms, permanent):
                 job.fail(self.now, cause, delay_ms, permanent)
@@ -218,6 +227,41 @@ class Model:
         for job in late:
             job.bury("expired")
         return {job.id for job in over + late}
+
+    def reschedule(self, job_id: str, delay_ms: int | None, priority: int | None) -> bool | None:
+        """Whether anything changed; None is a refusal."""
+        job = self.jobs[job_id]
+        if job.state is not State.PENDING:
+            return None
+        run_at = job.run_at if delay_ms is None else self.now + delay_ms
+        if run_at <= self.now and job.run_at <= self.now:
+            run_at = job.run_at
+        if job.start_by is not None and not job.attempts and run_at >= job.start_by:
+            return None
+        changed = (run_at, priority) not in ((job.run_at, None), (job.run_at, job.priority))
+        job.run_at = run_at
+        job.priority = job.priority if priority is None else priority
+        return changed
+
+    def retry(self, job_id: str, args: bytes | None, generation: int | None) -> bool | None:
+        """Whether this began a new round; False: the same call began this one before; None is a refusal."""
+        job = self.jobs[job_id]
+        refused = job.state not in (State.FAILED, State.DEAD, State.CANCELED)
+        seen = generation if generation is not None else job.generation - 1 if refused else None
+        if job.asked == (seen, args):
+            return False
+        holder = self._holder(job.key)
+        if refused or generation not in (None, job.generation) or (holder is not None and holder is not job):
+            return None
+        job.asked = job.generation, args
+        job.generation += 1
+        job.failures = job.losses = 0
+        job.dead_reason = job.start_by = None
+        if args is not None and args != job.args:
+            job.edit += 1
+            job.args, job.cursor, job.chunk = args, b"", 0
+        job.wait(self.now)
+        return True
 
     def cancel(self, job_id: str) -> str | None:
         """The state it was in; None is a refusal."""

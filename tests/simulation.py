@@ -42,6 +42,13 @@ OUTCOMES: list[Outcome] = [
     GiveBack(),
     GiveBack(started=False),
 ]
+BY_HAND: list[tuple[str, Callable[[Ledger, str], object]]] = [
+    ("cancel", lambda ledger, job_id: ledger.cancel(job_id, "changed my mind")),
+    ("skip", lambda ledger, job_id: ledger.skip(job_id, "not worth it")),
+    ("retry", lambda ledger, job_id: ledger.retry(job_id)),
+    ("retry", lambda ledger, job_id: ledger.retry(job_id, args=b"others")),
+    ("reschedule", lambda ledger, job_id: ledger.reschedule(job_id, when="+0", priority=1)),
+]
 
 
 class World:
@@ -124,6 +131,8 @@ class World:
                 "reap",
                 "fire",
                 "cancel",
+                "retry",
+                "reschedule",
                 "index_put",
                 "triggers_due",
             ]
@@ -236,11 +245,12 @@ class World:
     def person(self, _name: str) -> Actor:
         if self.acknowledged and self.random.random() < 0.3:
             job_id, tenant = self.random.choice(list(self.acknowledged.items()))
+            verb, act = self.random.choice(BY_HAND)
             try:
-                self.again(lambda: self.ledger(tenant).cancel(job_id, "changed my mind"))
-                self._note("cancel")
+                self.again(lambda: act(self.ledger(tenant), job_id))
+                self._note(verb)
             except WrongState:
-                self._note("cancel refused")
+                self._note(f"{verb} refused")
         yield
 
     # -- what can be asked afterwards ---------------------------------------------------------------------------------

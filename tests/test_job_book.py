@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from tenure import Retry, Tenure
+from tenure import Continue, Ctx, Done, Retry, Tenure
 from tenure.scripts.errors import BadInput, JobFailed
 from tenure.testing import InlineWorker
+
+NOON = datetime(2026, 9, 21, 12, tzinfo=UTC)
 
 
 def test_a_task_may_say_that_its_owner_handles_failure(app: Tenure, worker: InlineWorker) -> None:
@@ -25,9 +27,118 @@ def test_a_task_may_say_that_its_owner_handles_failure(app: Tenure, worker: Inli
         job.result()
 
 
-# -- start_by ---------------------------------------------------------------------------------------------------------
+# -- by hand ----------------------------------------------------------------------------------------------------------
 
-NOON = datetime(2026, 9, 21, 12, tzinfo=UTC)
+
+def test_a_dead_job_is_retried_with_other_arguments(app: Tenure, worker: InlineWorker) -> None:
+    keys: list[str] = []
+
+    @app.task("invoice", retry=Retry(1))
+    def invoice(ctx: Ctx, customer: int, *, draft: bool = False) -> int:
+        keys.append(ctx.operation_key)
+        if customer < 0:
+            raise ValueError(customer)
+        return customer
+
+    job = invoice.enqueue(-7)
+    worker.run()
+
+    assert app.jobs.retry(job.id, args=[7], kwargs={"draft": True}, reason="a slip of the pen")
+    assert not app.jobs.retry(job.id, args=[7], kwargs={"draft": True}), "the same once more"
+    worker.run()
+
+    assert job.result() == 7
+    assert keys == [f"{job.id}.0", f"{job.id}.1"]
+    assert [attempt.status for attempt in job.get().attempts] == ["failed", "succeeded"]
+
+
+def test_a_background_task_that_is_retried_goes_on_where_it_was(app: Tenure, worker: InlineWorker) -> None:
+    seen: list[int] = []
+
+    @app.background("import", retry=Retry(1))
+    def rows(ctx: Ctx) -> Continue | Done[int]:
+        at = ctx.cursor.get("at", 0)
+        seen.append(at)
+        if seen == [0, 1]:
+            raise ConnectionError("gone for a moment")
+        return Done(at) if at == 2 else Continue({"at": at + 1}, done=at + 1, total=3)
+
+    job = rows.enqueue()
+    worker.run()
+    before = job.get().progress
+    app.jobs.retry(job.id)
+    worker.run()
+
+    assert before is not None
+    assert before.done == 1
+    assert (seen, job.result()) == ([0, 1, 1, 2], 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"args": ["seven", "eight"]}, "does not take these arguments"),
+        ({"args": [object()]}, "cannot be stored"),
+        ({"kwargs": {"odd": 1}}, "does not take these arguments"),
+        ({"after": "-1s"}, "is not a duration"),
+        ({"after": "1s", "at": NOON}, "a job has one due time"),
+        ({"at": NOON.replace(tzinfo=None)}, "has no time zone"),
+        ({"force": True}, "force needs a reason"),
+    ],
+)
+def test_a_retry_that_makes_no_sense_is_refused(
+    app: Tenure, worker: InlineWorker, options: dict[str, Any], words: str
+) -> None:
+    @app.task("invoice", retry=Retry(1))
+    def invoice(customer: int) -> None:
+        raise ValueError
+
+    job = invoice.enqueue(7)
+    worker.run()
+
+    with pytest.raises(BadInput, match=words):
+        app.jobs.retry(job.id, **options)
+    assert job.get().status == "dead"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "nothing is asked for"),
+        ({"now": True, "after": "1s"}, "a job has one due time"),
+        ({"priority": 10}, "out of range"),
+        ({"priority": True}, "out of range"),
+        ({"after": float("nan")}, "is not a duration"),
+        ({"at": datetime(9999, 1, 1, tzinfo=UTC)}, "at most ten years ahead"),
+    ],
+)
+def test_a_reschedule_that_makes_no_sense_is_refused(
+    app: Tenure, options: dict[str, Any], words: str
+) -> None:
+    @app.task("report")
+    def report() -> None: ...
+
+    job = report.using(after="1h").enqueue()
+
+    with pytest.raises(BadInput, match=words):
+        app.jobs.reschedule(job.id, **options)
+
+
+def test_a_job_is_rescheduled_and_another_skipped(app: Tenure, worker: InlineWorker) -> None:
+    @app.task("report")
+    def report() -> str:
+        return "done"
+
+    sooner, never = report.using(after="1h").enqueue(), report.enqueue()
+    app.jobs.reschedule(sooner.id, now=True, priority=1)
+    app.jobs.skip(never.id, "no need")
+    worker.run()
+
+    assert sooner.result() == "done"
+    assert (never.get().status, never.get().reason) == ("canceled", "skipped: no need")
+
+
+# -- start_by ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_job_may_have_a_latest_start(app: Tenure, worker: InlineWorker) -> None:

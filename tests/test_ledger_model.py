@@ -21,7 +21,7 @@ from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
 from tenure.scripts import Scripts
-from tenure.scripts.errors import KeyReused, StaleFence, WrongState
+from tenure.scripts.errors import BadInput, KeyReused, StaleFence, StalePlan, WrongState
 from tenure.scripts.states import Cause
 from tenure.testing import START, Invariants, Server, dump, wipe
 
@@ -130,14 +130,52 @@ class Machine(RuleBasedStateMachine):
         assert {job_id for job_id, _ in self.ledger.reap()} == self.model.reap()
 
     @precondition(lambda self: self.model.jobs)
-    @rule(which=WHICH)
-    def cancel(self, which: int) -> None:
-        job_id = list(self.model.jobs)[-1 - which % len(self.model.jobs)]
+    @rule(which=WHICH, skip=st.booleans())
+    def cancel(self, which: int, skip: bool) -> None:
+        job_id = self.job(which)
         expected = self.model.cancel(job_id)
         try:
-            assert self.ledger.cancel(job_id, "why") == expected
+            answer = self.ledger.skip(job_id, "why") if skip else self.ledger.cancel(job_id, "why")
+            assert answer == expected
         except WrongState:
             assert expected is None
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(
+        which=WHICH,
+        args=st.sampled_from([None, None, b"", b"a", b"c" * 100]),
+        seen=st.sampled_from([None, None, 0, -1]),
+        again=st.booleans(),
+    )
+    def retry(self, which: int, args: bytes | None, seen: int | None, again: bool) -> None:
+        job_id = self.job(which)
+        generation = None if seen is None else self.model.jobs[job_id].generation + seen
+        for _ in range(1 + again):
+            expected = self.model.retry(job_id, args, generation)
+            try:
+                assert self.ledger.retry(job_id, args=args, generation=generation, reason="why") == expected
+            except (WrongState, StalePlan, KeyReused):
+                assert expected is None
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(
+        which=WHICH,
+        delay=st.sampled_from([None, 0, 1, 5_000]),
+        priority=st.sampled_from([None, 0, 5, 9]),
+        again=st.booleans(),
+    )
+    def reschedule(self, which: int, delay: int | None, priority: int | None, again: bool) -> None:
+        job_id = self.job(which)
+        when = None if delay is None else f"+{delay}"
+        for _ in range(1 + again):
+            expected = self.model.reschedule(job_id, delay, priority)
+            try:
+                assert self.ledger.reschedule(job_id, when=when, priority=priority) == expected
+            except (WrongState, BadInput):
+                assert expected is None
+
+    def job(self, which: int) -> str:
+        return list(self.model.jobs)[-1 - which % len(self.model.jobs)]
 
     @rule(by=st.sampled_from([0, 1, 1_000, 30_000, LEASE_MS - 1, LEASE_MS, 10 * LEASE_MS, -5_000]))
     def pass_time(self, by: int) -> None:
@@ -171,6 +209,9 @@ def shown(view: Any) -> dict[str, object]:
         "losses": view.losses,
         "fence": view.fence,
         "attempts": [(one.fence, one.status, one.cause, one.chunks) for one in view.attempts],
+        "priority": view.priority,
+        "edit": view.edit,
+        "chunk": view.chunk,
         "run_at": view.run_at,
         "start_by": view.start_by,
         "values": (view.args, view.result, view.cursor),
@@ -187,6 +228,9 @@ def expected(job: Job) -> dict[str, object]:
         "losses": job.losses,
         "fence": job.fence,
         "attempts": [(one.fence, one.status, one.cause, one.chunks) for one in job.attempts],
+        "priority": job.priority,
+        "edit": job.edit,
+        "chunk": job.chunk,
         "run_at": job.run_at,
         "start_by": job.start_by,
         "values": (job.args, job.result, job.cursor),

@@ -79,7 +79,13 @@ def test_a_holder_that_lost_its_lease_can_settle_nothing(
     with store.unchanged():
         answer = settle(outcome)(ledger, lease)
 
-    ended_by = {"pending": Fail, "between chunks": NextChunk, "succeeded": Succeed, "dead": Fail}
+    ended_by = {
+        "pending": Fail,
+        "between chunks": NextChunk,
+        "succeeded": Succeed,
+        "dead": Fail,
+        "failed": Fail,
+    }
     if type(outcome) is ended_by.get(state):
         assert answer is None
     else:

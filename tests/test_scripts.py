@@ -90,10 +90,10 @@ def test_every_move_leads_from_a_state_to_a_state() -> None:
     assert all(state in State for steps in MOVES.values() for step in steps.items() for state in step)
 
 
-def test_only_cancel_leads_out_of_an_ended_state() -> None:
+def test_only_a_person_leads_a_job_out_of_an_ended_state() -> None:
     leaving = {move for move, steps in MOVES.items() if ENDED & set(steps)}
 
-    assert leaving == {"cancel"}
+    assert leaving == {"cancel", "skip", "retry"}
 
 
 def test_short_field_names_are_unique_and_no_attempts() -> None:
@@ -148,7 +148,7 @@ def test_many_calls_of_one_trip_answer_in_order_and_a_refused_one_is_its_error(l
     index = TenantIndex(ledger.scripts, ledger.keys.namespace)
     calls: list[Call[Any]] = [
         ledger.renew_call([(lease.id, lease.fence)]),
-        Call("cancel", ledger.keys.home, {"id": "nowhere", "reason": ""}, bytes.decode),
+        Call("cancel", ledger.keys.home, {"verb": "cancel", "id": "nowhere", "reason": ""}, bytes.decode),
         index.take_call("fire", 0),
     ]
 

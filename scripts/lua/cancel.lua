@@ -1,7 +1,8 @@
--- Cancel a job in any state but succeeded. A running one loses its write right at once; its worker is told.
--- Canceling a canceled job changes nothing and is no error: it may be the same call, sent again.
+-- Cancel or skip a job in any state but succeeded. A running one loses its write right at once; its worker is told.
+-- Of a canceled job it changes nothing and is no error: it may be the same call, sent again.
 --
 -- KEYS home    hash  the tenant's meta
+-- ARGV verb    text  cancel | skip
 -- ARGV id      text  which job
 -- ARGV reason  text  why
 -- FLAGS allow-oom
@@ -11,14 +12,14 @@
 local job = load(id)
 if not job then return refuse('NOT_FOUND', 'job ' .. id .. ' is not in the ledger') end
 if job.state == 'canceled' then return 'canceled' end
-local refused = may('cancel', job)
+local refused = may(verb, job)
 if refused then return refuse('WRONG_STATE', refused) end
 
 local before = job.state
 end_attempt(job, 'canceled', 'canceled')
 set(job, 'generation', text(job.generation + 1))
 if reason ~= '' then put_blob(job, 'reason', reason) end
-move('cancel', job)
+move(verb, job)
 conclude(job)
 if before == 'running' then
   redis.call('PUBLISH', namespace .. ':wake', 'stop ' .. job.pool .. ' ' .. tenant .. ' ' .. id)

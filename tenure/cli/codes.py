@@ -69,8 +69,12 @@ _ERRORS: dict[str, tuple[str, str]] = {
         "tenure jobs show ID says in which state it is",
     ),
     "STALE_PLAN": (
-        "the schedule has changed since it was read",
-        "read it again (tenure cron show), then repeat the change",
+        "the schedule or job has changed since it was read",
+        "read it again (tenure cron show, tenure jobs show), then repeat the change",
+    ),
+    "OUTCOME_UNKNOWN": (
+        "the job ended inside an outside call that may or may not have happened",
+        "find out on the other side whether it happened; only then retry it, with --force and a reason",
     ),
     "STALE_FENCE": (
         "a later holder has taken over; this one may write nothing",

@@ -27,7 +27,7 @@ _REASONS: dict[State, tuple[str | None, ...]] = {
     State.FAILED: (DeadReason.ATTEMPTS_EXHAUSTED, DeadReason.PERMANENT_ERROR),
     State.CANCELED: (None, *DeadReason),  # a dead or failed job that was canceled still says why it had ended
 }
-STOPPED = (State.DEAD, State.FAILED, State.CANCELED, State.PAUSED)
+STOPPED = (State.DEAD, State.FAILED, State.CANCELED, State.PAUSED, State.WAITING)
 
 _TYPES = {family.name: family.type for family in TENANT_KEYS + INDEX_KEYS}
 _LONG = {short: long for long, short in FIELDS.items()}

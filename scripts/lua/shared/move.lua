@@ -2,7 +2,7 @@
 
 local BAND = 4398046511104 -- 2^42 ms: one priority's stretch of scores in a pool's queue, 139 years long
 
-local STOPPED = {dead = true, failed = true, canceled = true, paused = true}
+local STOPPED = {dead = true, failed = true, canceled = true, paused = true, waiting = true}
 local ENDED = {dead = true, failed = true, canceled = true, succeeded = true}
 
 local function rank(job)

@@ -52,6 +52,11 @@ local function finish_progress(job)
   if total then commit_progress(job, total, '') end
 end
 
+-- Other arguments are other work: what was done does not count for it. Its log goes on.
+local function restart_progress(job)
+  redis.call('HDEL', K.progress(job.id), 'done', 'total', 'doing', 'samples', 'busy', 'message')
+end
+
 local function write_line(job, line)
   redis.call('RPUSH', K.lines(job.id), text(now) .. ' ' .. line)
   redis.call('LTRIM', K.lines(job.id), -LINES, -1)

@@ -53,6 +53,13 @@ local function get_blob(job, name)
   return value or ''
 end
 
+-- A value that is replaced, or goes when there is no other.
+local function put_or_drop_blob(job, name, value)
+  if value ~= '' then return put_blob(job, name, value) end
+  if job[name] == '' then redis.call('DEL', K.blob(SHORT[name], job.id)) end
+  if job[name] then unset(job, name) end
+end
+
 local function save(job)
   if #job.saved > 0 then redis.call('HSET', K.row(job.id), unpack(job.saved)) end
   if #job.gone > 0 then redis.call('HDEL', K.row(job.id), unpack(job.gone)) end

@@ -1,0 +1,388 @@
+"""What a person does with a job: retry, skip, reschedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tenure.lease.index import DUE
+from tenure.lease.jobs import Lease
+from tenure.lease.ledger import Ledger, NewJob
+from tenure.lease.outcome import Fail, Lose, NextChunk, Succeed
+from tenure.scripts.errors import (
+    BadInput,
+    KeyReused,
+    NotFound,
+    OutcomeUnknown,
+    StaleFence,
+    StalePlan,
+    StoreUnreachable,
+    WrongState,
+)
+from tenure.testing import START, Faults
+
+from .given import At, Store, canceled, claim, claimed_ids, dead, failed, running, view
+
+MINUTE = 60_000
+NOWHERE = "01J00000000000000000000000"
+
+STOPPED: dict[str, Callable[[Ledger], Lease]] = {"dead": dead, "failed": failed, "canceled": canceled}
+
+
+# -- retry ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", STOPPED)
+def test_a_retry_begins_a_new_round_and_keeps_every_attempt(ledger: Ledger, at: At, state: str) -> None:
+    lease = STOPPED[state](ledger)
+    before = view(ledger, lease)
+
+    assert at(START + MINUTE).retry(lease.id, reason="the customer is there now")
+
+    found = view(ledger, lease)
+    assert (found.status, found.run_at, found.generation) == (
+        "pending",
+        START + MINUTE,
+        before.generation + 1,
+    )
+    assert (found.dead_reason, found.finished_at, found.reason) == (None, None, "the customer is there now")
+    assert found.attempts == before.attempts
+    again = claim(at(START + MINUTE))
+    assert (again.id, again.attempt, again.generation) == (lease.id, 2, found.generation)
+    assert [(one.number, one.generation) for one in view(ledger, lease).attempts] == [
+        (1, 1),
+        (2, found.generation),
+    ]
+
+
+def test_the_counts_of_the_round_begin_again(ledger: Ledger) -> None:
+    lease = running(ledger, fields={"max_attempts": "2", "max_lost": "2"})
+    ledger.settle(lease, Lose("exit code -9"))
+    ledger.settle(claim(ledger), Fail("no luck"))
+    ledger.settle(claim(ledger), Fail("no luck"))
+    ledger.retry(lease.id)
+
+    counts = (view(ledger, lease).failures, view(ledger, lease).losses)
+    ledger.settle(claim(ledger), Fail("no luck"))
+    ledger.settle(claim(ledger), Lose("exit code -9"))
+
+    assert counts == (0, 0)
+    assert (view(ledger, lease).status, view(ledger, lease).failures, view(ledger, lease).losses) == (
+        "pending",
+        1,
+        1,
+    )
+
+
+def test_a_retried_background_task_goes_on_from_its_last_checkpoint(ledger: Ledger) -> None:
+    lease = running(ledger, fields={"background": "1"})
+    ledger.settle(lease, NextChunk(b"after 100", done=100, total=300))
+    ledger.settle(claim(ledger), Fail("broken", permanent=True))
+
+    ledger.retry(lease.id)
+    again = claim(ledger)
+
+    assert (again.cursor, again.chunk, again.operation_key) == (b"after 100", 1, lease.operation_key)
+    progress = view(ledger, lease).progress
+    assert progress is not None
+    assert (progress.done, progress.total) == (100, 300)
+
+
+@pytest.mark.parametrize("others", [b"others", b"o" * 100, b""])
+@pytest.mark.parametrize("first", [b"args", b"a" * 100, b""])
+def test_other_arguments_are_other_work_from_the_beginning(
+    ledger: Ledger, first: bytes, others: bytes
+) -> None:
+    lease = running(ledger, args=first, fields={"background": "1"})
+    ledger.report(lease, cursor=b"c" * 100, done=100, total=300, message="a hundred", lines=["one"])
+    ledger.settle(lease, NextChunk(b"after 100" * 20, done=100, total=300))
+    ledger.settle(claim(ledger), Fail("broken", permanent=True))
+
+    ledger.retry(lease.id, args=others)
+    again = claim(ledger)
+    ledger.settle(again, NextChunk(b"after 1", done=1, total=9))
+
+    found = ledger.get(lease.id, lines=9)
+    if first == others:
+        assert (again.args, again.cursor, again.edit) == (first, b"after 100" * 20, 0)
+        return
+    assert (again.args, again.cursor, again.chunk) == (others, b"", 0)
+    assert again.operation_key == f"{lease.id}.1"
+    assert found.progress is not None
+    assert (found.progress.done, found.progress.total) == (1, 9)
+    assert [text for _, _, text in found.progress.lines] == ["one"]
+
+
+def test_a_retry_may_be_for_later(ledger: Ledger, at: At) -> None:
+    lease = dead(ledger)
+
+    ledger.retry(lease.id, when="+5000")
+
+    assert view(ledger, lease).blocker == "not_due"
+    assert claimed_ids(at(START + 4_999), 1) == []
+    assert claimed_ids(at(START + 5_000), 1) == [lease.id]
+
+
+def test_a_retry_is_told_to_the_index(ledger: Ledger) -> None:
+    lease = dead(ledger)
+    ledger.claim("advance", "one")
+
+    ledger.retry(lease.id)
+
+    assert ledger.index.take(DUE + "advance", 10).tenants == ["acme"]
+
+
+def test_a_retried_job_has_no_latest_start_any_more(ledger: Ledger, at: At) -> None:
+    """A person wants it now, late as it is."""
+    job = ledger.enqueue(NewJob("report", fields={"start_by": "+1000"}))
+    late = at(START + MINUTE)
+    late.reap()
+
+    late.retry(job.id)
+
+    assert late.reap() == []
+    assert claimed_ids(late, 1) == [job.id]
+
+
+def test_the_holder_from_before_a_cancel_and_a_retry_can_write_nothing(ledger: Ledger, store: Store) -> None:
+    lease = canceled(ledger)
+    ledger.retry(lease.id)
+    claim(ledger, "another")
+
+    with store.unchanged(), pytest.raises(StaleFence):
+        ledger.settle(lease, Succeed(b"late"))
+
+
+def test_a_retry_takes_its_active_key_again(ledger: Ledger) -> None:
+    lease = running(ledger, args=b"args", idempotency_key="sync", unique_mode="active")
+    ledger.settle(lease, Fail("broken", permanent=True))
+
+    ledger.retry(lease.id, args=b"edited")
+
+    again = ledger.enqueue(NewJob("report", b"args", idempotency_key="sync", unique_mode="active"))
+    assert (again.id, again.created) == (lease.id, False), "the key stands for the request, not for its edit"
+
+
+def test_a_retry_is_refused_when_another_job_has_its_key_now(ledger: Ledger, store: Store) -> None:
+    lease = running(ledger, idempotency_key="sync", unique_mode="active")
+    ledger.settle(lease, Fail("broken", permanent=True))
+    other = ledger.enqueue(NewJob("report", b"new", idempotency_key="sync", unique_mode="active"))
+
+    with store.unchanged(), pytest.raises(KeyReused, match=f"belongs to job {other.id} now"):
+        ledger.retry(lease.id)
+
+
+def unknown_outcome(ledger: Ledger, tenure_redis: Any) -> Lease:
+    """Nothing leads there yet, so the reason is written into the row of a dead job."""
+    lease = dead(ledger)
+    tenure_redis.hset(ledger.keys("row", id=lease.id), "R", "outcome_unknown")
+    return lease
+
+
+@pytest.mark.parametrize("canceled_since", [False, True])
+def test_a_job_whose_outcome_nobody_knows_is_not_sent_again_unasked(
+    ledger: Ledger, store: Store, canceled_since: bool
+) -> None:
+    """Nor by the detour over a cancel."""
+    lease = unknown_outcome(ledger, store.redis)
+    if canceled_since:
+        ledger.cancel(lease.id)
+
+    with store.unchanged(), pytest.raises(OutcomeUnknown, match="may or may not have happened"):
+        ledger.retry(lease.id)
+    assert ledger.retry(lease.id, force=True, reason="the bank has no such payment")
+
+    assert view(ledger, lease).status == "pending"
+
+
+@pytest.mark.parametrize("act", ["retry", "skip", "reschedule"])
+def test_a_job_that_is_not_there_is_not_found(ledger: Ledger, store: Store, act: str) -> None:
+    running(ledger)
+
+    with store.unchanged(), pytest.raises(NotFound, match=NOWHERE):
+        getattr(ledger, act)(NOWHERE)
+
+
+@pytest.mark.parametrize("seen", [0, 1, 3])
+def test_a_retry_decided_on_another_generation_is_refused(ledger: Ledger, store: Store, seen: int) -> None:
+    lease = canceled(ledger)
+
+    with store.unchanged(), pytest.raises(StalePlan, match=f"it is in generation 2, not {seen}"):
+        ledger.retry(lease.id, generation=seen)
+
+
+# -- retry, sent again ------------------------------------------------------------------------------------------------
+
+
+def again(faults: Faults, script: str, send: Callable[[], Any]) -> Any:
+    faults.lose_reply(script)
+    with pytest.raises(StoreUnreachable):
+        send()
+    return send()
+
+
+@pytest.mark.parametrize("generation", [None, 1])
+@pytest.mark.parametrize("args", [None, b"others" * 20])
+def test_a_retry_sent_again_is_one_retry(
+    ledger: Ledger, at: At, faults: Faults, generation: int | None, args: bytes | None
+) -> None:
+    lease = dead(ledger)
+
+    began = again(faults, "retry", lambda: ledger.retry(lease.id, generation=generation, args=args))
+
+    found = view(ledger, lease)
+    assert (began, found.generation, found.edit, found.status) == (False, 2, int(args is not None), "pending")
+
+
+def test_a_retry_sent_again_while_it_runs_and_when_it_has_succeeded_changes_nothing(
+    ledger: Ledger, store: Store
+) -> None:
+    lease = dead(ledger)
+    ledger.retry(lease.id)
+    second = claim(ledger)
+
+    with store.unchanged():
+        assert not ledger.retry(lease.id)
+    ledger.settle(second, Succeed())
+    with store.unchanged():
+        assert not ledger.retry(lease.id)
+        assert not ledger.retry(lease.id, generation=1)
+
+
+def test_a_retry_that_names_the_generation_is_known_also_when_its_round_has_failed(
+    ledger: Ledger, store: Store
+) -> None:
+    lease = dead(ledger)
+    ledger.retry(lease.id, generation=1)
+    ledger.settle(claim(ledger), Fail("broken again", permanent=True))
+
+    with store.unchanged():
+        assert not ledger.retry(lease.id, generation=1)
+    assert ledger.retry(lease.id, generation=2)
+
+
+def test_another_retry_in_between_is_not_taken_for_the_same(ledger: Ledger, store: Store) -> None:
+    lease = dead(ledger)
+    ledger.retry(lease.id, args=b"mine", generation=1)
+
+    with store.unchanged():
+        with pytest.raises(StalePlan):
+            ledger.retry(lease.id, args=b"yours", generation=1)
+        with pytest.raises(WrongState):
+            ledger.retry(lease.id, args=b"yours")
+
+
+# -- skip -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("reason", "kept"), [("", "skipped"), ("no such shop", "skipped: no such shop")])
+def test_a_skipped_job_is_canceled_and_says_so(ledger: Ledger, reason: str, kept: str) -> None:
+    lease = dead(ledger)
+
+    assert ledger.skip(lease.id, reason) == "dead"
+
+    found = view(ledger, lease)
+    assert (found.status, found.reason, found.dead_reason) == ("canceled", kept, "permanent_error")
+
+
+def test_skipping_a_running_job_takes_its_write_right_at_once(ledger: Ledger) -> None:
+    lease = running(ledger)
+
+    ledger.skip(lease.id)
+
+    with pytest.raises(StaleFence):
+        ledger.settle(lease, Succeed())
+
+
+def test_a_skip_sent_again_is_one_skip(ledger: Ledger, faults: Faults) -> None:
+    lease = running(ledger)
+
+    assert again(faults, "cancel", lambda: ledger.skip(lease.id, "why")) == "canceled"
+    assert (view(ledger, lease).generation, view(ledger, lease).reason) == (2, "skipped: why")
+
+
+# -- reschedule -------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_for_later_may_run_now(ledger: Ledger) -> None:
+    job = ledger.enqueue(NewJob("report", when="+60000"))
+    assert ledger.index.take(DUE + "advance", 10).tenants == []
+
+    assert ledger.reschedule(job.id, when="+0")
+
+    assert ledger.index.take(DUE + "advance", 10).tenants == ["acme"]
+    assert claimed_ids(ledger, 1) == [job.id]
+
+
+def test_a_job_may_be_put_off(ledger: Ledger, at: At) -> None:
+    job = ledger.enqueue(NewJob("report"))
+
+    ledger.reschedule(job.id, when=START + MINUTE)
+
+    assert claimed_ids(at(START + MINUTE - 1), 1) == []
+    assert claimed_ids(at(START + MINUTE), 1) == [job.id]
+
+
+def test_a_job_may_be_made_more_urgent(ledger: Ledger) -> None:
+    first, second = (ledger.enqueue(NewJob("report")) for _ in range(2))
+
+    ledger.reschedule(second.id, priority=0)
+
+    assert claimed_ids(ledger, 2) == [second.id, first.id]
+    assert ledger.get(second.id).priority == 0
+
+
+def test_what_is_due_keeps_its_place_among_what_is_due(ledger: Ledger, at: At, store: Store) -> None:
+    job = ledger.enqueue(NewJob("report"))
+
+    with store.unchanged():
+        assert not at(START + MINUTE).reschedule(job.id, when="+0")
+        assert not at(START + MINUTE).reschedule(job.id, priority=5)
+        assert not at(START + MINUTE).reschedule(job.id)
+
+
+def test_the_backoff_of_a_failed_attempt_may_be_cut_short(ledger: Ledger) -> None:
+    lease = running(ledger)
+    ledger.settle(lease, Fail("no luck", delay_ms=MINUTE))
+
+    ledger.reschedule(lease.id, when="+0")
+
+    assert claim(ledger).attempt == 2
+
+
+def test_a_job_is_not_put_off_past_its_latest_start(ledger: Ledger, store: Store) -> None:
+    job = ledger.enqueue(NewJob("report", fields={"start_by": "+1000"}))
+
+    with store.unchanged(), pytest.raises(BadInput, match=f"its latest start is {START + 1000}"):
+        ledger.reschedule(job.id, when="+1000")
+    assert ledger.reschedule(job.id, when="+999")
+
+
+def test_a_reschedule_decided_on_another_revision_is_refused(ledger: Ledger, store: Store) -> None:
+    job = ledger.enqueue(NewJob("report"))
+
+    with store.unchanged(), pytest.raises(StalePlan, match="it is at revision 1, not 2"):
+        ledger.reschedule(job.id, when="+1000", revision=2)
+
+
+def test_a_reschedule_sent_again_is_one_reschedule(ledger: Ledger, at: At, faults: Faults) -> None:
+    job = ledger.enqueue(NewJob("report"))
+    faults.lose_reply("reschedule")
+    with pytest.raises(StoreUnreachable):
+        ledger.reschedule(job.id, when="+1000", revision=1)
+
+    assert not at(START + 500).reschedule(job.id, when="+1000", revision=1)
+
+    assert (ledger.get(job.id).run_at, ledger.get(job.id).revision) == (START + 1000, 2)
+
+
+def test_a_due_time_beyond_all_bounds_is_refused(ledger: Ledger, store: Store) -> None:
+    waiting, ended = ledger.enqueue(NewJob("report", when="+1")), dead(ledger)
+
+    with store.unchanged():
+        with pytest.raises(BadInput, match="too far ahead"):
+            ledger.reschedule(waiting.id, when=1 << 42)
+        with pytest.raises(BadInput, match="too far ahead"):
+            ledger.retry(ended.id, when=1 << 42)
