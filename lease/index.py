@@ -1,11 +1,12 @@
 """The index over tenants: who wants a visit, and when.
 
-It holds no truth: what is lost here is found again by `sweep`.
+It holds no truth: a hint that is lost here is found again by the sweep, a tenant by the census.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..scripts import Call, Index, Scripts
@@ -16,6 +17,7 @@ from .jobs import News
 DUE = "due:"
 REAP = "reap"
 FIRE = "fire"
+KNOWN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +31,33 @@ class Visit:
     now_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class SweepPage:
+    """Tenants for the sweep to read; none when it is another's turn. The next page is there after `wait_ms`."""
+
+    tenants: list[str]
+    wait_ms: int
+
+
 class TenantIndex:
     """Verbs of the index. `queue` is `due:POOL`, `reap` or `fire`."""
 
-    def __init__(self, scripts: Scripts, namespace: str) -> None:
+    def __init__(
+        self, scripts: Scripts, namespace: str, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self.scripts = scripts
         self.keys = Index(namespace)
+        self._monotonic = monotonic
         self._known: set[str] = set()
+        self._known_since = monotonic()
 
     def register(self, *tenants: str) -> None:
-        """Make sure the sweep will find the tenants; asked once per process, before their first write."""
+        """Make sure the sweep will find the tenants, before a write of theirs; asked again after a minute, in case the
+        index was lost.
+        """
+        now = self._monotonic()
+        if now - self._known_since >= KNOWN_S:
+            self._known, self._known_since = set(), now
         new = [tenant for tenant in dict.fromkeys(tenants) if tenant not in self._known]
         calls = [Call("index_register", self.keys.home, {"who": tenant}, int) for tenant in new]
         for tenant, answer in zip(new, self.scripts.run_all(calls), strict=True):
@@ -62,12 +81,16 @@ class TenantIndex:
     def put(self, news: Iterable[News]) -> None:
         self.scripts.run_all([self.put_call(item) for item in news])
 
-    def sweep(self, cursor: str, limit: int) -> tuple[str, list[str]]:
-        """Some tenants from `cursor` on ("0" starts, "0" in the answer ends a round)."""
-        found = self.scripts.run(
-            Call("index_sweep", self.keys.home, {"cursor": cursor, "limit": limit}, texts)
-        )
-        return found[0], found[1:]
+    def sweep(self, limit: int, pause_ms: int, round_ms: int) -> SweepPage:
+        """The next page of the walk over all tenants that all processes share, if it is time for one."""
+        args: dict[str, Arg] = {"limit": limit, "pause": pause_ms, "round": round_ms}
+        wait, *tenants = self.scripts.run(Call("index_sweep", self.keys.home, args, texts))
+        return SweepPage(tenants, int(wait))
+
+    def census(self, found: Sequence[str], every_ms: int, *, going: bool) -> bool:
+        """Add the tenants that a pass over the store has found; answers whether the asker is to begin one."""
+        args: dict[str, Arg] = {"every": every_ms, "going": int(going)}
+        return self.scripts.run(Call("index_census", self.keys.home, args, bool, found))
 
 
 def _visit(reply: list[bytes]) -> Visit:

@@ -311,8 +311,10 @@ class Ledger:
 
     def standing(self) -> Sequence[News]:
         """What the index should know of this tenant, read from the ledger itself; the sweep puts it there."""
-        flat = self.scripts.run(self._call("standing", {}, texts))
-        return [News(self.tenant, queue, int(due), int(flat[0])) for queue, due in views.pairs(flat[1:])]
+        return self.scripts.run(self.standing_call())
+
+    def standing_call(self) -> Call[Sequence[News]]:
+        return self._call("standing", {}, self._standing)
 
     def _call(
         self, script: str, args: Mapping[str, Arg], parse: Callable[[Any], T], rest: Sequence[Arg] = ()
@@ -338,6 +340,10 @@ class Ledger:
 
     def _settled(self, reply: Any) -> tuple[Sequence[TenureError | None], Sequence[News]]:
         return [item(one) for one in reply[0]], self._news(reply[1])
+
+    def _standing(self, reply: Any) -> Sequence[News]:
+        version, *flat = texts(reply)
+        return [News(self.tenant, queue, int(due), int(version)) for queue, due in views.pairs(flat)]
 
     def _news(self, reply: Any) -> Sequence[News]:
         return [

@@ -103,6 +103,7 @@ INDEX_KEYS = (
         "an empty visit",
     ),
     Key("seen", "v:{queue}", "hash", "the tenant clock at which that instant was told", "an empty visit"),
+    Key("walk", "walk", "hash", "where the sweep is, how many tenants there were, the last census", "never"),
 )
 
 _BY_NAME = {key.name: key for key in TENANT_KEYS + INDEX_KEYS}

@@ -18,7 +18,7 @@ Here a test puts in its virtual clock (`now`) and its faults (`Faults`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
@@ -192,6 +192,26 @@ class Scripts:
                     hint="raise maxmemory or free disk space; until then no job can be made, run or ended",
                 ) from exc
             raise error from exc
+
+    def pages(self, match: str, count: int) -> Iterator[list[bytes]]:
+        """The names of the keys that match, each page from one SCAN over about `count` keys (of every primary in turn).
+
+        Raises the StoreError that the server answers, and is at its end then.
+        """
+        client = cast(Any, self.redis)
+        try:
+            for node in client.get_primaries() if isinstance(self.redis, RedisCluster) else [None]:
+                where = {} if node is None else {"target_nodes": node}
+                cursor = 0
+                while True:
+                    cursor, names = client.scan(cursor=cursor, match=match, count=count, **where)
+                    if node is not None:
+                        cursor = cursor[node.name]
+                    yield names
+                    if cursor == 0:
+                        break
+        except (RedisError, RedisClusterException) as exc:
+            raise store_error(exc, self.address) from exc
 
     def _command(self, call: Call[Any]) -> list[Arg]:
         contract = self.library.contracts[call.script]

@@ -20,14 +20,17 @@ from redis import Redis
 from .connection import Client, Store, connect
 from .job_book import JobBook
 from .lease.bulk import enqueue_all
+from .lease.census import Census
 from .lease.durations import Duration, duration_ms
 from .lease.jobs import JobView
 from .lease.leases import Leases, NamedLease
 from .lease.ledger import Ledger, NewJob
 from .lease.ledgers import Ledgers
+from .lease.loop import Loop
 from .lease.payload import unpack
 from .lease.requests import Options, new_job
 from .lease.retry import Retry
+from .lease.sweep import Sweep
 from .lease.tasks import DEFAULT_POOL, Registry, Task
 from .schedule_book import ScheduleBook
 from .scheduler.cron import Dst
@@ -311,6 +314,14 @@ class Tenure:
                 scripts = Scripts(store.redis, address=store.address)
                 self._ledgers = Ledgers(scripts, self.settings.namespace, self.settings.lease_ms)
             return self._ledgers
+
+    def upkeep(self) -> Sequence[Loop]:
+        """What every process that stays does for the store: sweep, count the tenants. Loops to be started."""
+        ledgers = self.ledgers()
+        return [
+            Loop(Sweep(ledgers), "tenure-sweep"),
+            Loop(Census(ledgers), "tenure-census"),
+        ]
 
     def ledger(self, tenant: str = "default") -> Ledger:
         return self.ledgers().of(tenant)

@@ -231,8 +231,7 @@ class World:
         yield
 
     def sweep(self, _name: str) -> Actor:
-        _, tenants = self.ledgers().index.sweep("0", 100)
-        for tenant in sorted(tenants):
+        for tenant in sorted(self.ledgers().index.sweep(100, 500, 10_000).tenants):
             yield
             self.ledgers().index.put(self.ledger(tenant).standing())
         yield

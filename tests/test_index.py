@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
-from itertools import permutations
+from itertools import groupby, permutations
+from typing import Any
 
 import pytest
+from redis import RedisCluster
+from redis.exceptions import ConnectionError
 
-from tenure.lease.index import DUE, REAP, TenantIndex
+from tenure.lease.census import EVERY_MS, PAUSE_S, Census
+from tenure.lease.index import DUE, FIRE, KNOWN_S, REAP, TenantIndex
 from tenure.lease.jobs import News
 from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, NextChunk, Succeed
-from tenure.scripts import Index
+from tenure.lease.sweep import PAUSE_MS, ROUND_MS, TENANTS, Sweep
+from tenure.scripts import Index, Keys, Scripts
+from tenure.scripts.errors import StoreUnreachable
 from tenure.testing import START, Died, Faults
 
 from .given import At, claim, running
@@ -184,7 +191,7 @@ SWEEP = [
 
 @pytest.mark.parametrize(("work", "queue", "when"), SWEEP)
 def test_the_sweep_finds_all_work_though_every_hint_was_lost(
-    ledger: Ledger, at: At, work: Callable[[Ledger], object], queue: str, when: int
+    ledgers: Ledgers, ledger: Ledger, at: At, work: Callable[[Ledger], object], queue: str, when: int
 ) -> None:
     work(ledger)
     keys = Index(ledger.keys.namespace)
@@ -192,41 +199,266 @@ def test_the_sweep_finds_all_work_though_every_hint_was_lost(
         ledger.scripts.redis.unlink(keys("due", queue=name), keys("seen", queue=name))
     assert due(at(when), queue) == []
 
-    cursor, tenants = ledger.index.sweep("0", 10)
-    for tenant in tenants:
-        assert tenant == "acme"
-        ledger.index.put(ledger.standing())
+    Sweep(ledgers).round()
 
-    assert cursor == "0"
     assert due(at(when - 1), queue) == []
     assert due(at(when), queue) == ["acme"]
 
 
 @pytest.mark.parametrize("die", ["die_before", "die_after"])
 def test_a_process_that_dies_around_its_hint_leaves_work_for_the_sweep(
-    ledger: Ledger, faults: Faults, die: str
+    ledgers: Ledgers, ledger: Ledger, faults: Faults, die: str
 ) -> None:
     getattr(faults, die)("index_put")
     with pytest.raises(Died):
         ledger.enqueue(NewJob("report"))
 
-    assert ledger.index.sweep("0", 10)[1] == ["acme"]
-    assert [(news.queue, news.due_ms) for news in ledger.standing()] == [(ADVANCE, START)]
+    Sweep(ledgers).round()
+
+    assert due(ledger) == ["acme"]
 
 
-def test_the_sweep_walks_over_all_tenants(ledgers: Ledgers) -> None:
-    names = {f"tenant-{number}" for number in range(500)}
+def later(ledgers: Ledgers, after_ms: int) -> Ledgers:
+    return Ledgers(ledgers.scripts.at(START + after_ms), ledgers.namespace)
+
+
+def walk(ledgers: Ledgers, for_ms: int, processes: int = 1) -> Counter[str]:
+    """Which tenants the sweep reads, how often, when all processes ask in each half second."""
+    found = Counter[str]()
+    for after_ms in range(0, for_ms, PAUSE_MS):
+        for _ in range(processes):
+            found.update(later(ledgers, after_ms).index.sweep(TENANTS, PAUSE_MS, ROUND_MS).tenants)
+    return found
+
+
+@pytest.mark.parametrize(("tenants", "seconds"), [(3, 10), (500, 10), (2_000, 10), (5_000, 26)])
+@pytest.mark.parametrize("processes", [1, 3])
+def test_the_sweep_walks_over_all_tenants_once_in_a_time_that_is_known(
+    ledgers: Ledgers, tenants: int, seconds: int, processes: int
+) -> None:
+    """And no more often when there are more processes."""
+    names = {f"tenant-{number}" for number in range(tenants)}
+    ledgers.index.register(*names)
+
+    found = walk(ledgers, seconds * 1_000, processes)
+
+    assert set(found) == names
+    assert sum(found.values()) < 1.2 * tenants
+
+
+def test_a_page_of_the_sweep_is_three_round_trips(ledgers: Ledgers, faults: Faults) -> None:
+    for number in range(50):
+        ledgers.of(f"tenant-{number}").enqueue(NewJob("report"))
+    faults.calls.clear()
+
+    Sweep(ledgers).round()
+
+    assert Counter(faults.calls) == {"index_sweep": 1, "standing": 50, "index_put": 50}
+    assert [script for script, _ in groupby(faults.calls)] == ["index_sweep", "standing", "index_put"]
+
+
+@pytest.mark.parametrize("damage", [b"no number", b"99999999999999999999", b"-7"])
+def test_a_damaged_place_of_the_sweep_does_not_end_it(
+    ledgers: Ledgers, ledger: Ledger, damage: bytes
+) -> None:
+    ledger.index.register("acme")
+    for field in ("cursor", "next"):
+        ledger.scripts.redis.hset(Index(ledgers.namespace)("walk"), field, damage)
+
+    assert set(walk(ledgers, ROUND_MS)) == {"acme"}
+
+
+def test_a_tenant_that_cannot_be_read_is_said_once_and_holds_up_nobody(
+    ledgers: Ledgers, ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger.enqueue(NewJob("report"))
+    lose_hints(ledger)
+    ledgers.index.register("broken")
+    home = Keys(ledgers.namespace, "broken").home
+    ledger.scripts.redis.set(home, "garbage")
+
+    sweep = Sweep(ledgers)
+    for after_ms in (0, ROUND_MS):
+        sweep._ledgers = later(ledgers, after_ms)
+        sweep.round()
+
+    assert due(ledger) == ["acme"]
+    assert [record.message[:30] for record in caplog.records] == ["tenant broken cannot be read, "]
+    ledger.scripts.redis.delete(home)
+
+
+def test_a_due_time_that_is_no_instant_is_looked_at(ledgers: Ledgers, ledger: Ledger) -> None:
+    ledger.enqueue(NewJob("report"))
+    lose_hints(ledger)
+    ledger.scripts.redis.hset(ledger.keys.home, ADVANCE, "garbage")
+
+    Sweep(ledgers).round()
+
+    assert due(ledger) == ["acme"]
+    claim(ledger)
+
+
+# -- the index itself is lost -----------------------------------------------------------------------------------------
+
+
+def lose_hints(ledger: Ledger) -> None:
+    keys = Index(ledger.keys.namespace)
+    for name in (ADVANCE, REAP, FIRE):
+        ledger.scripts.redis.unlink(keys("due", queue=name), keys("seen", queue=name))
+
+
+def lose_index(ledger: Ledger, *names: str) -> None:
+    lose_hints(ledger)
+    for name in names or ("tenants", "walk"):
+        ledger.scripts.redis.unlink(Index(ledger.keys.namespace)(name))
+
+
+def take_census(census: Census, rounds: int = 10_000) -> int:
+    """Let it run until it has made its pass, if it makes one; how many rounds that took."""
+    for number in range(rounds):
+        if census.round() > PAUSE_S:
+            return number
+    raise AssertionError("it never ends")
+
+
+@pytest.mark.parametrize("lost", [("tenants", "walk"), ("tenants",), ("walk",)])
+def test_the_census_finds_all_tenants_again_and_the_sweep_their_work(
+    ledgers: Ledgers, ledger: Ledger, lost: tuple[str, ...]
+) -> None:
+    names = [f"tenant-{number}" for number in range(30)]
     for name in names:
-        ledgers.index.register(name)
+        ledgers.of(name).enqueue(NewJob("report"))
+    take_census(Census(ledgers))
+    lose_index(ledger, *lost)
 
-    found, cursor = set[str](), "0"
-    while True:
-        cursor, some = ledgers.index.sweep(cursor, 50)
-        found |= set(some)
-        if cursor == "0":
-            break
+    take_census(Census(ledgers))
+    Sweep(later(ledgers, ROUND_MS)).round()
 
-    assert found == names
+    assert sorted(due(ledger)) == sorted(names)
+
+
+def test_one_lost_tenant_is_missed(ledgers: Ledgers, ledger: Ledger) -> None:
+    for name in ("acme", "other"):
+        ledgers.of(name).enqueue(NewJob("report"))
+    take_census(Census(ledgers))
+    ledger.scripts.redis.srem(Index(ledgers.namespace)("tenants"), "acme")
+
+    take_census(Census(ledgers))
+
+    assert set(walk(ledgers, ROUND_MS)) == {"acme", "other"}
+
+
+def test_a_census_is_taken_by_one_process_and_only_when_there_is_reason(
+    ledgers: Ledgers, ledger: Ledger
+) -> None:
+    ledger.enqueue(NewJob("report"))
+
+    first, second = Census(ledgers), Census(ledgers)
+    passes = [take_census(one) > 0 for one in (first, second, first)]
+    soon = take_census(Census(later(ledgers, EVERY_MS - 1))) > 0
+    in_time = take_census(Census(later(ledgers, EVERY_MS))) > 0
+
+    assert (passes, soon, in_time) == ([True, False, False], False, True)
+
+
+def test_a_census_that_takes_longer_than_the_time_between_two_is_left_alone(ledgers: Ledgers) -> None:
+    going, other = Census(ledgers), Census(later(ledgers, EVERY_MS + 1))
+    assert going.round() == PAUSE_S
+
+    going._ledgers = later(ledgers, EVERY_MS)
+    going.round()
+
+    assert other.round() > PAUSE_S
+
+
+def test_a_census_that_fails_on_the_way_begins_again(ledgers: Ledgers, ledger: Ledger) -> None:
+    ledger.enqueue(NewJob("report"))
+    lose_index(ledger)
+    client: Any = Unreadable(ledgers.scripts.redis)
+    census = Census(Ledgers(Scripts(client, START), ledgers.namespace))
+    with pytest.raises(StoreUnreachable):
+        census.round()
+
+    client.scan = ledgers.scripts.redis.scan  # the connection is back
+    take_census(census)
+
+    assert set(walk(ledgers, ROUND_MS)) == {"acme"}
+
+
+class Unreadable:
+    """A client whose connection breaks at every SCAN."""
+
+    def __init__(self, redis: Any) -> None:
+        self._redis = redis
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._redis, name)
+
+    def scan(self, **_options: Any) -> Any:
+        raise ConnectionError("gone")
+
+    def get_primaries(self) -> list[Any]:
+        return [self]
+
+
+def test_the_census_reads_every_primary_of_a_cluster() -> None:
+    class Node:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    class Cluster(RedisCluster):
+        """Three primaries with two pages each."""
+
+        def __init__(self) -> None: ...
+
+        def __del__(self) -> None: ...
+
+        def get_primaries(self) -> list[Any]:
+            return [Node(name) for name in "abc"]
+
+        def scan(self, cursor: int, target_nodes: Node, **_options: Any) -> Any:  # type: ignore[override]
+            return {target_nodes.name: 1 - cursor}, [f"{target_nodes.name}{cursor}".encode()]
+
+    pages = Scripts(Cluster()).pages("*", 10)
+
+    assert [name for page in pages for name in page] == [b"a0", b"a1", b"b0", b"b1", b"c0", b"c1"]
+
+
+def test_keys_that_only_look_like_a_tenants_home_are_no_tenants(ledgers: Ledgers, ledger: Ledger) -> None:
+    ledger.enqueue(NewJob("report"))
+    pushed = ledger.keys("handover", name="}:meta")
+    strange = [f"{ledgers.namespace}:{{Not a Slug}}:meta", f"{ledgers.namespace}:{{@}}:meta"]
+    ledger.scripts.redis.rpush(pushed, "x")
+    for name in strange:
+        ledger.scripts.redis.set(name, "x")
+    lose_index(ledger)
+
+    take_census(Census(ledgers))
+
+    assert set(walk(ledgers, ROUND_MS)) == {"acme"}
+    for name in [pushed, *strange]:
+        ledger.scripts.redis.delete(name)
+
+
+def test_a_process_that_lives_on_makes_its_tenant_known_again_within_a_minute(ledgers: Ledgers) -> None:
+    now = 0.0
+    index = TenantIndex(ledgers.scripts, ledgers.namespace, lambda: now)
+    ledger = Ledger(ledgers.scripts, Keys(ledgers.namespace, "acme"), index)
+    ledger.enqueue(NewJob("report"))
+    lose_index(ledger)
+
+    now = KNOWN_S - 1
+    ledger.enqueue(NewJob("report"))
+    before = set(walk(ledgers, ROUND_MS))
+    now = KNOWN_S
+    ledger.enqueue(NewJob("report"))
+
+    assert before == set()
+    ledger.scripts.redis.unlink(Index(ledgers.namespace)("walk"))
+    assert set(walk(ledgers, ROUND_MS)) == {"acme"}
+
+
+# -- order of news ----------------------------------------------------------------------------------------------------
 
 
 def test_old_news_is_passed_over(ledger: Ledger) -> None:

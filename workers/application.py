@@ -6,12 +6,14 @@ import importlib
 import os
 import re
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Protocol, cast
 
 from redis import Redis
 
 from ..lease.ledgers import Ledgers
+from ..lease.loop import Loop
 from ..lease.tasks import Registry
 from ..scripts.errors import BadInput
 from ..scripts.loader import Client
@@ -39,6 +41,10 @@ class Application(Protocol):
     @property
     def settings(self) -> TimeSettings: ...
     def ledgers(self) -> Ledgers: ...
+    def upkeep(self) -> Sequence[Loop]:
+        """What every process that stays does for the store, to be started and stopped with it."""
+        ...
+
     def blocking_redis(self) -> Client:
         """A client that waits for an answer as long as it takes; for subscriptions."""
         ...

@@ -1,4 +1,4 @@
-"""What every worker does for all: take back what others lost, and tell the index what it missed."""
+"""What every worker does beside its jobs: take back what others lost, and ask for the time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from .clock import ServerClock
 
 REAP_S = 1.0
 REAP_TENANTS = 100
-SWEEP_S = 10.0
-SWEEP_TENANTS = 100
 
 
 class Reaper:
@@ -25,19 +23,6 @@ class Reaper:
         visit = self._ledgers.index.take(REAP, REAP_TENANTS, int(REAP_S * 1000))
         _each(visit.tenants, lambda tenant: self._ledgers.of(tenant).reap())
         return 0.0 if len(visit.tenants) == REAP_TENANTS else REAP_S
-
-
-class Sweep:
-    """Walks slowly over all tenants and puts into the index what the ledgers say: so a lost hint only delays."""
-
-    def __init__(self, ledgers: Ledgers) -> None:
-        self._ledgers = ledgers
-        self._cursor = "0"
-
-    def round(self) -> float:
-        self._cursor, tenants = self._ledgers.index.sweep(self._cursor, SWEEP_TENANTS)
-        _each(tenants, lambda tenant: self._ledgers.index.put(self._ledgers.of(tenant).standing()))
-        return SWEEP_S
 
 
 class ClockCheck:

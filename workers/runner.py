@@ -16,7 +16,7 @@ from .application import Application
 from .claims import Claims
 from .clock import NEVER, ServerClock
 from .crew import Crew
-from .duties import ClockCheck, Reaper, Sweep
+from .duties import ClockCheck, Reaper
 from .exchange import Exchange
 from .hearing import Hearing
 from .hints import Due, Listener, Look, Stop
@@ -127,8 +127,8 @@ class Runner:
         )
         self._loops = [
             Loop(Reaper(self._ledgers), "tenure-reaper"),
-            Loop(Sweep(self._ledgers), "tenure-sweep"),
             Loop(ClockCheck(self._clock, self._ledgers, renew_s), "tenure-clock"),
+            *self._app.upkeep(),
         ]
         for loop in self._loops:
             loop.start()

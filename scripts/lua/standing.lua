@@ -6,7 +6,9 @@
 
 local answer = {text(read_clock())}
 local function want(queue, due)
-  if due then answer[#answer + 1], answer[#answer + 2] = queue, text(due) end
+  if not due then return end
+  due = math.max(0, math.min(tonumber(due) or now, BAND)) -- one that is no instant wants a visit, which puts it right
+  answer[#answer + 1], answer[#answer + 2] = queue, text(due)
 end
 local told = redis.call('HGETALL', K.meta())
 for at = 1, #told, 2 do

@@ -6,13 +6,16 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from ..lease.loop import Loop
 from ..processes import PARENT
 from ..workers.orphans import die_with_parent
 from .output import clean
+
+LAST_ROUND_S = 5.0
 
 
 class Stopped(Exception):
@@ -40,6 +43,21 @@ def until_stopped() -> Generator[None, None, None]:
     finally:
         for sig, handler in before.items():
             signal.signal(sig, handler)
+
+
+@contextmanager
+def turning(loops: Sequence[Loop]) -> Generator[None, None, None]:
+    """The loops turn while the block runs; a round under way at its end may take five seconds more."""
+    for loop in loops:
+        loop.start()
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.stop()
+        until = time.monotonic() + LAST_ROUND_S
+        for loop in loops:
+            loop.stop(timeout=max(0.01, until - time.monotonic()))
 
 
 def wait() -> None:

@@ -10,7 +10,7 @@ from ..scheduler.scheduler import Scheduler
 from ..workers.ledger_worker import run_worker
 from ..workers.naming import worker_name
 from ..workers.options import WorkerOptions
-from .foreground import begin, until_stopped, wait
+from .foreground import begin, turning, until_stopped, wait
 from .options import app_argument, find_app, warn
 from .output import say
 
@@ -61,11 +61,9 @@ def scheduler(app_name: str | None) -> None:
             if put.changed:
                 say(f"schedule {job_key} of tenant {tenant} is stored as revision {put.revision}")
         loop = Loop(Scheduler(app.ledgers(), worker_name()), "scheduler")
-        with until_stopped():
-            loop.start()
+        with until_stopped(), turning([loop, *app.upkeep()]):
             say("scheduler is running; Ctrl-C stops it")
             wait()
-        loop.stop(timeout=10)
     finally:
         app.close()
     say("scheduler has stopped")

@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from ..scripts.errors import BadInput, MissingExtra, TenureError
-from .foreground import begin, until_stopped
+from .foreground import begin, turning, until_stopped
 from .options import app_argument, find_app, warn
 from .output import say
 
@@ -35,7 +35,7 @@ def api(app_name: str | None, host: str, port: int) -> None:
     uvicorn: Any = import_module("uvicorn")
     config = uvicorn.Config(web, log_config=None, access_log=False, timeout_graceful_shutdown=STOP_S)
     try:
-        with until_stopped(), listener:
+        with until_stopped(), listener, turning(app.upkeep()):
             say(f"the API is at http://{_shown(host)}:{port}/api; Ctrl-C stops it")
             uvicorn.Server(config).run(sockets=[listener])  # ends by raising the signal again, for us
     finally:

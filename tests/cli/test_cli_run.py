@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tenure import Tenure
+from tenure.scripts import Index
 from tenure.testing import Server, wait_until
 
 from .terminal import Cli
@@ -114,6 +115,21 @@ def test_a_scheduler_stores_what_is_declared_and_fires_it(
 
     assert "schedule shop.tick of tenant default is stored as revision 1" in err
     assert "scheduler has stopped" in err
+
+
+@pytest.mark.parametrize("command", ["worker", "scheduler", "api"])
+def test_every_process_that_stays_looks_after_the_index(
+    cli: Cli, app: Tenure, running: list[subprocess.Popen[str]], port: int, command: str
+) -> None:
+    """So that what is lost there only delays, whichever processes are up: the walk and the census leave their marks."""
+    options = {"worker": ["--slots", "1"], "api": ["--port", str(port)]}.get(command, [])
+    process = cli.start(command, "shop:app", *options)
+    running.append(process)
+    walk = Index(app.settings.namespace)("walk")
+
+    wait_until(lambda: {b"next", b"counted"} <= app.redis().hgetall(walk).keys())
+
+    end(process)
 
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
