@@ -13,6 +13,7 @@ from ..scripts import Call, Index, Scripts
 from ..scripts.errors import TenureError
 from ..scripts.loader import Arg, texts
 from .jobs import News
+from .witness import Witness
 
 DUE = "due:"
 REAP = "reap"
@@ -47,6 +48,7 @@ class TenantIndex:
     ) -> None:
         self.scripts = scripts
         self.keys = Index(namespace)
+        self.witness = Witness()
         self._monotonic = monotonic
         self._known: set[str] = set()
         self._known_since = monotonic()
@@ -74,6 +76,8 @@ class TenantIndex:
         return self.scripts.run(self.take_call(queue, limit, revisit_ms))
 
     def put_call(self, news: News) -> Call[bool]:
+        if news.version:
+            self.witness.saw(news.tenant, news.version)
         due = "" if news.due_ms is None else news.due_ms
         args: dict[str, Arg] = {"queue": news.queue, "who": news.tenant, "due": due, "version": news.version}
         return Call("index_put", self.keys.home, args, bool)

@@ -33,7 +33,9 @@ class Key:
 
 
 TENANT_KEYS = (
-    Key("meta", "meta", "hash", "tenant clock, advertised due times, claim turns", "with the tenant"),
+    Key(
+        "meta", "meta", "hash", "tenant clock, where it began, due times told, claim turns", "with the tenant"
+    ),
     Key("counts", "n", "hash", "number of jobs by task and state", "fields at 0 are removed"),
     Key("row", "j:{id}", "hash", "a job, its attempts packed in fields", "retention"),
     Key("blob", "b:{field}:{id}", "string", "a value of a job over 64 bytes", "with the row"),

@@ -11,13 +11,13 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from redis import Redis
 
-from .connection import Client, Store, connect
+from .connection import Client, ServerFacts, Store, connect
 from .job_book import JobBook
 from .lease.bulk import enqueue_all
 from .lease.census import Census
@@ -27,6 +27,7 @@ from .lease.leases import Leases, NamedLease
 from .lease.ledger import Ledger, NewJob
 from .lease.ledgers import Ledgers
 from .lease.loop import Loop
+from .lease.loss import LossWatch
 from .lease.payload import unpack
 from .lease.requests import Options, new_job
 from .lease.retry import Retry
@@ -38,6 +39,7 @@ from .scripts import Scripts
 from .scripts.errors import BadInput, JobFailed, TenureError
 from .scripts.keys import check_tenant
 from .settings import Settings
+from .store_check import StoreCheck
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -315,13 +317,27 @@ class Tenure:
                 self._ledgers = Ledgers(scripts, self.settings.namespace, self.settings.lease_ms)
             return self._ledgers
 
-    def upkeep(self) -> Sequence[Loop]:
-        """What every process that stays does for the store: sweep, count the tenants. Loops to be started."""
+    def upkeep(self, lost: Callable[[], object] | None = None) -> Sequence[Loop]:
+        """What every process that stays does for the store: sweep, count the tenants, look whether it is fit and whole.
+
+        Loops to be started; `lost` is called when the store has lost data.
+        """
         ledgers = self.ledgers()
         return [
             Loop(Sweep(ledgers), "tenure-sweep"),
             Loop(Census(ledgers), "tenure-census"),
+            Loop(LossWatch(ledgers, lost), "tenure-loss-watch"),
+            Loop(StoreCheck(self.store.facts, self._check_store), "tenure-store-check"),
         ]
+
+    def _check_store(self) -> ServerFacts:
+        """Ask the server again; what a job's answer says of its durability is then as it was found."""
+        store = self.store
+        facts = store.check()
+        with self._lock:
+            if self._store is store:
+                self._store = replace(store, facts=facts)
+        return facts
 
     def ledger(self, tenant: str = "default") -> Ledger:
         return self.ledgers().of(tenant)

@@ -61,7 +61,7 @@ def scheduler(app_name: str | None) -> None:
             if put.changed:
                 say(f"schedule {job_key} of tenant {tenant} is stored as revision {put.revision}")
         loop = Loop(Scheduler(app.ledgers(), worker_name()), "scheduler")
-        with until_stopped(), turning([loop, *app.upkeep()]):
+        with until_stopped(), turning([loop, *app.upkeep(lost=app.schedules.declare)]):
             say("scheduler is running; Ctrl-C stops it")
             wait()
     finally:

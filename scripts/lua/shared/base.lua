@@ -3,7 +3,7 @@
 -- Writes to the shared sets and counters are gathered and sent once at the end of the operation (`flush`): fewer calls for
 -- a batch, and a refusal, which returns before anything is flushed, leaves nothing behind.
 
-local namespace, tenant, now, now_us, clock, ticked
+local namespace, tenant, now, now_us, clock, ticked, born
 local counts, adds, drops
 
 local function text(number)
@@ -21,7 +21,7 @@ local function enter(home, virtual)
     now = tonumber(virtual)
     now_us = now * 1000
   end
-  clock, ticked = nil, false
+  clock, ticked, born = nil, false, nil
   counts, adds, drops = {}, {}, {}
 end
 
@@ -33,15 +33,18 @@ local function instant(when)
   return math.max(now, tonumber(when))
 end
 
--- The tenant clock: never the same number twice, never a smaller one, and close to the server's microseconds.
+-- The tenant clock: never the same number twice, never a smaller one, and close to the server's microseconds. Its first
+-- value stays beside it, so that a tenant whose keys were lost is known from what it was before.
 local function read_clock()
   clock = clock or tonumber(redis.call('HGET', K.meta(), 'clock') or 0)
   return clock
 end
 
 local function tick()
-  clock = math.max(read_clock() + 1, now_us)
+  local last = read_clock()
+  clock = math.max(last + 1, now_us)
   ticked = true
+  if last == 0 then born = clock end
   return text(clock)
 end
 
@@ -79,6 +82,7 @@ local function flush()
     end
   end
   if ticked then redis.call('HSET', K.meta(), 'clock', text(clock)) end
+  if born then redis.call('HSET', K.meta(), 'born', text(born)) end
 end
 
 local function run(body, KEYS, ARGV)
