@@ -100,6 +100,15 @@ def test_a_claim_sent_again_leaves_out_what_was_lost_meanwhile(ledger: Ledger) -
     assert [lease.id for lease in answer.leases] == [jobs[1].id]
 
 
+def test_a_claim_sent_again_leaves_out_a_lease_whose_time_is_over(ledger: Ledger, at: At) -> None:
+    ledger.enqueue(NewJob("report"))
+    call = ledger.claim_call("advance", "one", 1, new_token())
+    (lease,) = ledger.scripts.run(call).leases
+
+    assert at(lease.expires_at - 1).scripts.run(call).leases == [lease]
+    assert at(lease.expires_at).scripts.run(call).leases == []
+
+
 def test_a_claim_under_a_new_token_is_a_new_claim(ledger: Ledger) -> None:
     for _ in range(2):
         ledger.enqueue(NewJob("report"))

@@ -86,8 +86,9 @@ if memo and string.sub(memo, 1, #token) == token then
   local leases = {text(read_clock()), text(now), '', text(next_expiry() or now)}
   for id in string.gmatch(string.sub(memo, #token + 1), '%S+') do
     local job = load(id)
-    if job and job.state == 'running' and job.packed['w' .. job.attempts] == worker then
-      leases[#leases + 1] = reply_of(job, redis.call('ZSCORE', K.running(), id))
+    local lease_until = tonumber(redis.call('ZSCORE', K.running(), id) or 0)
+    if job and job.state == 'running' and job.packed['w' .. job.attempts] == worker and lease_until > now then
+      leases[#leases + 1] = reply_of(job, lease_until)
     end
   end
   return leases
