@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from redis.exceptions import RedisError
 
 from ..lease.loop import Loop
+from ..lease.waits import Subscription
 from ..scripts.keys import watch_channel
 from ..scripts.store_errors import store_error
 from .needs import App
@@ -31,7 +31,7 @@ class Hints:
         self._lock = threading.Lock()
         self._wanted = False
         self._loop: Loop | None = None
-        self._pubsub: Any = None
+        self._subscription: Subscription | None = None
 
     def want(self, wanted: bool) -> None:
         """Begin to listen, or end it within a moment.
@@ -71,11 +71,10 @@ class Hints:
             return True
 
     def _listen(self) -> None:
-        if self._pubsub is None:
-            client: Any = self._app.blocking_redis()
-            self._pubsub = client.pubsub()
-            self._pubsub.subscribe(watch_channel(self._app.ledgers().namespace))
-        message = self._pubsub.get_message(timeout=POLL_S)
+        if self._subscription is None:
+            channel = watch_channel(self._app.ledgers().namespace)
+            self._subscription = Subscription(self._app.blocking_redis(), channel)
+        message = self._subscription.next(POLL_S)
         if message and message["type"] == "message":
             tenant, job_id, _revision = message["data"].decode().split(" ")
             self._changed((tenant, job_id))
@@ -83,6 +82,6 @@ class Hints:
             self._changed(None)
 
     def _hang_up(self) -> None:
-        pubsub, self._pubsub = self._pubsub, None
-        if pubsub is not None:
-            pubsub.close()
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            subscription.close()

@@ -16,10 +16,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from redis.exceptions import RedisError
+from redis.exceptions import RedisClusterException, RedisError
 
 from ..scripts import Call, Keys, Scripts
 from ..scripts.errors import BadInput, LeaseLost, LeaseTaken, StaleFence, StoreError
@@ -27,6 +27,7 @@ from ..scripts.loader import Arg, Client, texts
 from .durations import Duration, duration_ms
 from .index import REAP, TenantIndex
 from .jobs import News
+from .waits import pop
 
 SHORTEST_MS = 100
 NAME_LIMIT = 200
@@ -92,7 +93,14 @@ class Leases:
 
     @contextmanager
     def hold(self, name: str, ttl: Duration = "30s", wait: Duration = 0) -> Iterator[NamedLease]:
-        """Hold a lease while the block runs. Raises LeaseTaken when it is not free within `wait`."""
+        """Hold a lease while the block runs. Raises LeaseTaken when it is not free within `wait`.
+
+        A store that does not answer is noticed a second after the wait, and then costs one call's time-out at most
+        (about 20 s) before StoreUnreachable is raised; so much later than `wait` this may end, and no more.
+
+        The release is best effort: when the store cannot be reached at the end of the block, a warning is logged and
+        the lease ends by itself, within its ttl. That neither fails what the block did nor replaces its own error.
+        """
         lease = self.take(name, duration_ms(ttl, what="ttl"), duration_ms(wait, what="wait"))
         with self._changed:
             self._held.add(lease)
@@ -103,7 +111,7 @@ class Leases:
         finally:
             with self._changed:
                 self._held.discard(lease)
-            self.release(lease)
+            self._release_quietly(lease)
 
     def take(self, name: str, ttl_ms: int, wait_ms: int = 0) -> NamedLease:
         """Take a lease without keeping it alive. Raises LeaseTaken when it is not free within `wait_ms`."""
@@ -117,8 +125,10 @@ class Leases:
             asked_at = time.monotonic()
             fence, left, due = self._run("lease_take", texts, name=name, owner=owner, ttl=ttl_ms)
             if fence:
-                self.index.put([News(self.keys.tenant, REAP, int(due), int(fence))])
-                return NamedLease(name, owner, int(fence), ttl_ms, asked_at)
+                lease = NamedLease(name, owner, int(fence), ttl_ms, asked_at)
+                with suppress(StoreError):  # the lease is ours, and the sweep tells the index what it missed
+                    self.index.put([News(self.keys.tenant, REAP, int(due), int(fence))])
+                return lease
             patience = min(until - time.monotonic(), int(left) / 1000)
             if patience <= 0 and time.monotonic() >= until:
                 raise LeaseTaken(
@@ -145,8 +155,8 @@ class Leases:
         of that time.
         """
         try:
-            self._blocking().blpop([self.keys("handover", name=name)], timeout=seconds)
-        except RedisError:
+            pop(self._blocking(), self.keys("handover", name=name), seconds)
+        except (RedisError, RedisClusterException, OSError):
             time.sleep(min(seconds, 0.1))
 
     def _start_keeper(self) -> None:
@@ -186,6 +196,17 @@ class Leases:
             lease.lose(str(exc))
         except StoreError as exc:
             _log.warning("renewal of lease %r failed, trying again: %s", lease.name, exc)
+
+    def _release_quietly(self, lease: NamedLease) -> None:
+        try:
+            self.release(lease)
+        except StoreError as exc:
+            _log.warning(
+                "lease %r was not released and ends by itself, in %d ms at most: %s",
+                lease.name,
+                lease.ttl_ms,
+                exc,
+            )
 
 
 def _check_name(name: str) -> None:

@@ -46,6 +46,8 @@ Client: TypeAlias = Redis | RedisCluster
 CONNECT_LIMIT_S = 5.0
 ANSWER_LIMIT_S = 10.0
 RETRY_LIMIT_S = 10.0
+WAITING_LIMIT_S = 2.0
+CHECK_LIMIT_S = 1.0
 CONNECTIONS = 512
 PASSING = (
     ConnectionError,
@@ -68,7 +70,8 @@ class Store:
     facts: ServerFacts
     redis: Client
     blocking: Client
-    """For BLPOP and pub/sub: waits for an answer as long as it takes, and never re-sends."""
+    """For `lease.waits`: never re-sends, and gives up soon on a server that does not answer. Who waits longer for
+    something to read looks first whether it is there."""
     server: EmbeddedServer | None = None
     syncing: Loop | None = None
     """Bounds what a power failure may take from an embedded server."""
@@ -95,9 +98,14 @@ class Store:
         return cast(Redis, _client(settings, server, cluster=False))
 
     def check(self) -> ServerFacts:
-        """Ask the server again; raises the StoreError that says what is wrong with it now."""
+        """Ask the server again; raises the StoreError that says what is wrong with it now.
+
+        One that does not answer, or loads its data, is not waited for.
+        """
         with closing(_probe(self.settings, self.server)) as probe:
-            return check(probe, self.settings, self.server)
+            limits = {"socket_timeout": CHECK_LIMIT_S, "socket_connect_timeout": CHECK_LIMIT_S}
+            probe.connection_pool.connection_kwargs.update(limits)
+            return check(probe, self.settings, self.server, loading_s=0.0)
 
     def close(self) -> None:
         """Close the connections; the last user of an embedded server ends it."""
@@ -172,12 +180,12 @@ def _client(
             patience_s=0.0 if blocking else RETRY_LIMIT_S,
             retry=Retry(NoBackoff(), 0 if blocking else 3),
             require_full_coverage=False,
-            **_options(settings) | ({"socket_timeout": None} if blocking else {}),
+            **_options(settings) | (WAITING if blocking else {}),
         )
     retry = Retry(NoBackoff(), 0) if blocking else BoundedRetry(RETRY_LIMIT_S)
     pool = _pool(settings, server, retry=retry)
     if blocking:
-        pool.connection_kwargs["socket_timeout"] = None  # also over a socket_timeout of the URL
+        pool.connection_kwargs.update(WAITING)  # also over a socket_timeout of the URL
     return Redis.from_pool(pool)
 
 
@@ -201,6 +209,9 @@ def _options(settings: Settings) -> dict[str, Any]:
         return options
     return options | {"socket_keepalive": True, "socket_keepalive_options": _KEEPALIVE}
 
+
+# A server that is gone must not hold up who only waits: he looks elsewhere meanwhile.
+WAITING = {"socket_timeout": WAITING_LIMIT_S, "socket_connect_timeout": WAITING_LIMIT_S}
 
 # A peer that vanished without a word is noticed after 45 s, also by a connection that only waits.
 _KEEPALIVE = {

@@ -40,11 +40,19 @@ class ServerFacts:
     warnings: tuple[str, ...] = ()
 
 
-def check(client: Redis, settings: Settings, server: EmbeddedServer | None = None) -> ServerFacts:
-    """Ask one server what it is and whether it takes writes; raises the StoreError that says why not."""
+def check(
+    client: Redis,
+    settings: Settings,
+    server: EmbeddedServer | None = None,
+    loading_s: float = LOADING_LIMIT_S,
+) -> ServerFacts:
+    """Ask one server what it is and whether it takes writes; raises the StoreError that says why not.
+
+    One that loads its data is waited for, for `loading_s`.
+    """
     address = safe_url(settings.redis_url) if settings.redis_url else f"embedded server in {settings.data}"
     try:
-        info = _info_when_loaded(client, address)
+        info = _info_when_loaded(client, address, loading_s)
         if server is not None and settings.durability == "disk":
             # The process that started it may have asked for less.
             cast(Any, client).config_set("appendfsync", "always")
@@ -57,15 +65,17 @@ def check(client: Redis, settings: Settings, server: EmbeddedServer | None = Non
     return facts
 
 
-def _info_when_loaded(client: Any, address: str) -> Mapping[str, str]:
-    deadline = time.monotonic() + LOADING_LIMIT_S
+def _info_when_loaded(client: Any, address: str, loading_s: float) -> Mapping[str, str]:
+    began = time.monotonic()
     while True:
         reply = cast("Mapping[str, object]", client.info())
         info = {name: str(value) for name, value in reply.items()}
         if info.get("loading", "0") == "0":
             return info
-        if time.monotonic() > deadline:
-            raise StoreUnreachable(f"{address} has been loading its data for {LOADING_LIMIT_S:.0f} s")
+        if time.monotonic() - began >= loading_s:
+            raise StoreUnreachable(
+                f"{address} is still loading its data", hint="it answers by itself when it has: wait"
+            )
         time.sleep(0.1)
 
 

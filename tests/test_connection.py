@@ -19,7 +19,7 @@ from redis import Redis, RedisCluster
 from redis import exceptions as redis_errors
 
 from tenure import connection
-from tenure.connection import BoundedRetry, Store, connect
+from tenure.connection import BoundedRetry, Store, check, connect
 from tenure.machine import find_server
 from tenure.scripts.errors import (
     BadInput,
@@ -429,6 +429,30 @@ def test_a_server_that_hangs_costs_one_time_out(start: Start, monkeypatch: pytes
 
     assert isinstance(store_error(late.value, store.address), StoreUnreachable)
     store.close()
+
+
+def test_a_look_at_a_server_that_hangs_is_short(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "CHECK_LIMIT_S", 0.3)
+    server = start()
+    store = connect(Settings(redis_url=server.url))
+    server.process.send_signal(signal.SIGSTOP)
+    began = time.monotonic()
+
+    with pytest.raises(StoreUnreachable):
+        store.check()
+
+    assert time.monotonic() - began < connection.ANSWER_LIMIT_S / 2
+    store.close()
+
+
+def test_a_look_does_not_wait_for_a_server_that_loads_its_data() -> None:
+    with FakeServer({"redis_version": "7.2.4", "loading": "1"}) as loading:
+        redis: Any = Redis
+        probe = redis.from_url(loading.url, protocol=2)
+
+        with pytest.raises(StoreUnreachable, match="loading"):
+            check(probe, Settings(redis_url=loading.url), loading_s=0.0)
+        probe.close()
 
 
 def test_an_answer_that_passes_by_is_waited_for_and_a_refusal_is_not() -> None:

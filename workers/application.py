@@ -46,7 +46,7 @@ class Application(Protocol):
         ...
 
     def blocking_redis(self) -> Client:
-        """A client that waits for an answer as long as it takes; for subscriptions."""
+        """A client for `lease.waits`: subscriptions, blocking pops."""
         ...
 
     def rq_redis(self) -> Redis:

@@ -7,11 +7,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from redis.exceptions import RedisError
 
 from ..lease.loop import retry_after
+from ..lease.waits import Subscription
 from ..scripts.loader import Client
 
 log = logging.getLogger("tenure.worker")
@@ -64,17 +65,17 @@ class Listener:
         self._pools = pools
         self._poke = poke
         self._over = threading.Event()
-        self._pubsub: Any = None
+        self._subscription: Subscription | None = None
         self._thread = threading.Thread(target=self._run, name="tenure-hints", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Hear nothing more. Its thread has ended then, unless the store does not answer."""
         self._over.set()
-        pubsub = self._pubsub
-        if pubsub is not None and pubsub.subscribed:
+        subscription = self._subscription
+        if subscription is not None:
             with suppress(RedisError, OSError):
-                pubsub.unsubscribe()  # the answer wakes the thread
+                subscription.leave()  # the answer wakes the thread
         self._thread.join(CLOSE_S)
 
     def _run(self) -> None:
@@ -89,16 +90,15 @@ class Listener:
                 self._over.wait(retry_after(failures))
 
     def _listen(self) -> None:
-        """Until the connection breaks."""
-        self._pubsub = pubsub = cast(Any, self._redis).pubsub()
+        """Until the connection breaks, or falls silent."""
+        self._subscription = subscription = Subscription(self._redis, self._channel)
         try:
-            pubsub.subscribe(self._channel)
             while not self._over.is_set():
-                message = pubsub.get_message(timeout=LISTEN_S)
+                message = subscription.next(LISTEN_S)
                 if message is not None:
                     self._hear(message)
         finally:
-            pubsub.close()
+            subscription.close()
 
     def _hear(self, message: dict[str, Any]) -> None:
         match message["type"]:
