@@ -64,5 +64,5 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/schedules/{job_key}/next", get=schedules.next),
         resource("/schedules/{job_key}/fires", get=schedules.fires),
         Route("/livez", health.livez),
-        resource("/readyz", get=health.readyz),
+        Route("/readyz", health.readyz),
     ]

@@ -87,13 +87,13 @@ def problem(exc: TenureError, headers: Mapping[str, str] | None = None) -> Respo
     )
 
 
-def on_error(_request: Request, exc: Exception) -> Response:
-    """Starlette's handler of what we raise on purpose."""
+async def on_error(_request: Request, exc: Exception) -> Response:
+    """Starlette's handler of what we raise on purpose. Waits for no thread: all may be waiting for the store."""
     assert isinstance(exc, TenureError)
     return problem(exc)
 
 
-def on_http_error(request: Request, exc: Exception) -> Response:
+async def on_http_error(request: Request, exc: Exception) -> Response:
     """Starlette's handler of what its router refuses: an unknown path, a method the path does not have."""
     assert isinstance(exc, HTTPException)
     path = request.url.path
