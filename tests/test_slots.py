@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -43,6 +44,7 @@ from tenure.workers.pool import Pool
 from tenure.workers.row import Row
 from tenure.workers.slot import Slot
 from tenure.workers.slot_process import Ends, SlotProcess
+from tenure.workers.trust import Hold
 from tenure.workers.wire import Ticket, Why, outcome_frame, outcome_of
 from tenure.workers.zygote import Born, Died, Zygote
 
@@ -311,12 +313,13 @@ def row(number: int, task: str, args: bytes = b"") -> Row:
     from dataclasses import replace
 
     now = time.monotonic()
-    return Row(number, "advance", replace(LEASE, task=task, args=args), now + 60, now, now + 60)
+    hold = Hold(now + 60, now + 120)
+    return Row(number, "advance", replace(LEASE, task=task, args=args), hold, now, now + 60)
 
 
 def give(slot: Slot, *rows: Row) -> None:
     for one in rows:
-        assert slot.give(one, time.monotonic() + 60, time.monotonic())
+        assert slot.give(one, time.monotonic())
 
 
 def next_frame(slot: Slot) -> list[Any]:
@@ -370,6 +373,54 @@ def test_a_ticket_that_has_waited_too_long_is_not_begun(zygote: Zygote) -> None:
     give(slot, old)
 
     assert next_frame(slot)[1:] == [1]
+    slot.close()
+
+
+def test_a_slot_is_given_nothing_before_it_is_born(zygote: Zygote) -> None:
+    slot = Slot(1, "advance", zygote)
+
+    assert not slot.open
+    slot.pid = news(zygote, Born).pid
+    assert slot.open
+    slot.close()
+
+
+def test_a_slot_is_killed_though_its_fork_server_is_stopped(zygote: Zygote, tmp_path: Path) -> None:
+    slot = Slot(1, "advance", zygote)
+    pid = news(zygote, Born).pid
+    give(slot, row(1, "wait"))
+    wait_until((tmp_path / "note").exists, "it to run")
+    os.kill(zygote.pid, signal.SIGSTOP)
+    assert not zygote.has_ended(pid)
+
+    zygote.kill_directly(pid)
+
+    wait_until(lambda: zygote.has_ended(pid), "the end of the slot")
+    assert not alive(pid)
+    slot.close()
+
+
+def test_no_process_but_a_child_of_the_fork_server_is_killed_directly(zygote: Zygote) -> None:
+    """By the time it is killed its number may be another's."""
+    other = subprocess.Popen(["sleep", "600"], start_new_session=True)
+
+    assert zygote.has_ended(other.pid)
+    zygote.kill_directly(other.pid)
+
+    assert alive(other.pid)
+    other.kill()
+    other.wait()
+
+
+def test_a_slot_that_hung_up_is_known_to(zygote: Zygote) -> None:
+    slot = Slot(1, "advance", zygote)
+    slot.pid = news(zygote, Born).pid
+    os.kill(slot.pid, signal.SIGKILL)
+    news(zygote, Died)
+
+    assert list(slot.said()) == []
+    assert slot.gone_at is not None
+    assert not slot.open
     slot.close()
 
 

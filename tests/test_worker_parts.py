@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from redis.exceptions import ConnectionError
 
 from tenure.app import Tenure
 from tenure.lease.index import DUE, REAP
-from tenure.lease.ledger import NewJob
+from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.loop import Loop
 from tenure.lease.outcome import NextChunk, Succeed
-from tenure.scripts import Scripts
+from tenure.scripts import Call, Scripts
 from tenure.scripts.errors import StoreUnreachable, TenureError
 from tenure.scripts.keys import wake_channel
 from tenure.testing import Faults, Server, wait_until
 from tenure.workers.claims import Claims
 from tenure.workers.clock import ServerClock
 from tenure.workers.courier import Courier, Post
+from tenure.workers.duties import ClockCheck
 from tenure.workers.hints import Due, Listener, Look
 from tenure.workers.outbox import Outbox
 from tenure.workers.pool import Pool
+from tenure.workers.presence import Presence
 from tenure.workers.renewals import Renewals
 from tenure.workers.row import Row
-from tenure.workers.wire import Why
+from tenure.workers.tally import Tally
+from tenure.workers.trust import Hold, hold
+from tenure.workers.wire import Ticket, Why, decode
+
+from .given import running
 
 
 class EagerPool(Pool):
@@ -127,6 +135,43 @@ def test_the_quickest_answer_says_what_time_it_is(monkeypatch: pytest.MonkeyPatc
     assert clock.local(1_000_500) == pytest.approx(0.0125), "read between 0.012 and 0.013"
 
 
+def test_a_slow_answer_does_not_say_what_time_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client sends again what is not answered: then nobody knows which of the two was answered."""
+    server: Any = Times(1_000.0, 0.001, 0.001, 0.001, 9.0, 9.0, 9.0, 9.0, 0.001, 9.0)
+    monkeypatch.setattr("tenure.workers.clock.time.monotonic", lambda: server.now)
+    clock = ServerClock()
+    clock.ask(server)
+    known = clock.local(1_000_000)
+
+    with pytest.raises(StoreUnreachable, match="what time it is"):
+        clock.ask(server)
+
+    assert clock.local(1_000_000) == known
+    clock.ask(server)
+    assert clock.local(1_000_000) > known, "one quick answer is enough"
+
+
+class Away:
+    """A server that cannot be reached."""
+
+    def __getattr__(self, command: str) -> Any:
+        def call(*args: Any, **options: Any) -> None:
+            raise ConnectionError("Connection closed by server.")
+
+        return call
+
+
+def test_a_duty_that_cannot_reach_its_server_raises_an_error_of_ours() -> None:
+    """A loop tells of such an error in a line, of any other with a traceback."""
+    away: Any = Away()
+    worker: Any = SimpleNamespace(connection=away, name="w1")
+    runner: Any = SimpleNamespace(crew=SimpleNamespace(slots=[], tally=Tally()))
+
+    for duty in (ClockCheck(ServerClock(), Ledgers(Scripts(away), "tn"), 1.0), Presence(worker, runner)):
+        with pytest.raises(StoreUnreachable):
+            duty.round()
+
+
 def test_what_may_be_due_is_claimed_at_once(
     ledgers: Ledgers, rows: list[Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +268,81 @@ def test_a_claim_whose_reply_was_lost_is_sent_again_and_answered_the_same(
     assert [len(ledgers.of("acme").get(row.lease.id).attempts) for row in rows] == [1, 1, 1]
 
 
+# How far a lease is trusted.
+
+
+class Deaf:
+    """Answers nothing to the first call of a batch, and all to the second."""
+
+    def __init__(self) -> None:
+        self.called_at: list[float] = []
+
+    def run_all(self, calls: Sequence[Call[Any]]) -> list[Any]:
+        self.called_at.append(ServerClock.monotonic())
+        if len(self.called_at) == 1:
+            raise StoreUnreachable("the reply was lost")
+        return ["granted" for _ in calls]
+
+
+def test_an_answer_counts_from_the_first_time_it_was_asked_for(ledger: Ledger) -> None:
+    """What the second sending is told may have been granted to the first."""
+    scripts, answers = Deaf(), list[tuple[str, float]]()
+    courier = Courier(cast(Any, scripts), "courier", lambda: None)
+
+    courier.send([Post(ledger.claim_call("advance", "w1", 1, "t"), lambda *answer: answers.append(answer))])
+    wait_until(courier.read, "the answer")
+    courier.close(1)
+
+    ((answer, sent_at),) = answers
+    assert (answer, len(scripts.called_at)) == ("granted", 2)
+    assert sent_at <= scripts.called_at[0]
+
+
+@pytest.mark.parametrize(
+    ("expires_at", "deadline", "since", "until"),
+    [
+        (160.0, 700.0, 100.0, 160.0),
+        (169.0, 700.0, 100.0, 160.0),  # granted to the second sending, or to the first: nobody knows
+        (140.0, 700.0, 80.0, 140.0),
+        (130.0, 130.0, 100.0, 130.0),  # its deadline: it is not lost before, but trusted no longer
+    ],
+)
+def test_a_lease_is_trusted_from_its_call_and_until_its_expiry(
+    expires_at: float, deadline: float, since: float, until: float
+) -> None:
+    lease = cast(Any, SimpleNamespace(deadline=deadline * 1000))
+
+    held = hold(ServerClock(), 60_000, lease, int(expires_at * 1000), 100.0)
+
+    assert held == pytest.approx((since, until), abs=0.01)
+    assert held.since <= since
+    assert held.until <= until
+
+
+def test_an_old_answer_to_a_claim_gives_a_row_only_what_is_left_of_its_lease(
+    ledgers: Ledgers, clock: ServerClock, claims: Claims, rows: list[Row]
+) -> None:
+    ledgers.of("acme").enqueue(NewJob("noop"))
+    claims.hint("advance", "acme", clock.now_ms() - 1, ServerClock.monotonic())
+    posts = claims.posts(ServerClock.monotonic())
+    sent_at = ServerClock.monotonic() - 59.0
+
+    for post, answer in zip(posts, ledgers.scripts.run_all([post.call for post in posts]), strict=True):
+        post.read(answer, sent_at)
+
+    (row,) = rows
+    assert row.held_from <= sent_at
+    assert row.held_until <= sent_at + ledgers.lease_ms / 1000
+    assert row.fresh_until <= row.held_until
+
+
+def test_a_row_does_not_begin_after_the_end_of_its_lease(ledger: Ledger) -> None:
+    row = Row(1, "advance", running(ledger), Hold(40.0, 100.0), 101.0, 700.0)
+
+    assert row.fresh_until <= 100.0
+    assert Ticket(*decode(row.ticket())).held_until == 100.0
+
+
 def test_a_settle_whose_reply_was_lost_is_sent_again_and_counted_once(
     tenure_server: Server, tenure_namespace: str
 ) -> None:
@@ -232,7 +352,7 @@ def test_a_settle_whose_reply_was_lost_is_sent_again_and_counted_once(
     ledger.enqueue(NewJob("noop"))
     lease = ledger.claim("advance", "w1").leases[0]
     outbox = Outbox(ledgers, lambda news: None)
-    outbox.ended(Row(1, "advance", lease, 0.0, 0.0, 0.0), Succeed(b"r"), now=1.0)
+    outbox.ended(Row(1, "advance", lease, Hold(0.0, 0.0), 0.0, 0.0), Succeed(b"r"), now=1.0)
     courier = Courier(ledgers.scripts, "courier", lambda: None)
     faults.lose_reply("settle")
 
@@ -250,7 +370,7 @@ def test_a_checkpoint_takes_along_what_was_reported_before_it(ledgers: Ledgers) 
     ledger = ledgers.of("acme")
     ledger.enqueue(NewJob("import", fields={"background": "1"}))
     lease = ledger.claim("advance", "w1").leases[0]
-    row = Row(1, "advance", lease, 0.0, 0.0, 0.0)
+    row = Row(1, "advance", lease, Hold(0.0, 0.0), 0.0, 0.0)
     outbox = Outbox(ledgers, lambda news: None)
     answers: list[TenureError | None] = []
 
@@ -271,25 +391,45 @@ class Told:
 
     def __init__(self) -> None:
         self.kept_rows: list[Row] = []
+        self.holds: list[Hold] = []
         self.stops: list[tuple[Row, Why]] = []
 
-    def kept(self, row: Row, sent_at: float) -> None:
+    def kept(self, row: Row, hold: Hold) -> None:
         self.kept_rows.append(row)
+        self.holds.append(hold)
 
     def tell(self, row: Row, why: Why) -> None:
         self.stops.append((row, why))
 
 
-def test_a_renewal_tells_whether_a_job_was_canceled_or_taken_over(ledgers: Ledgers) -> None:
+def test_an_old_answer_to_a_renewal_prolongs_from_when_it_was_asked_for(
+    ledgers: Ledgers, clock: ServerClock
+) -> None:
+    ledgers.of("acme").enqueue(NewJob("noop"))
+    (lease,) = ledgers.of("acme").claim("advance", "w1").leases
+    told: Any = Told()
+    (post,) = Renewals(ledgers, clock, told, told).posts([Row(1, "advance", lease, Hold(0, 0), 0.0, 0.0)])
+    sent_at = ServerClock.monotonic() - 59.0
+
+    post.read(ledgers.scripts.run(post.call), sent_at)
+
+    (held,) = told.holds
+    assert held.since <= sent_at
+    assert held.until <= sent_at + ledgers.lease_ms / 1000
+
+
+def test_a_renewal_tells_whether_a_job_was_canceled_or_taken_over(
+    ledgers: Ledgers, clock: ServerClock
+) -> None:
     ledger = ledgers.of("acme")
     ids = [ledger.enqueue(NewJob("noop")).id for _ in range(3)]
     leases = {lease.id: lease for lease in ledger.claim("advance", "w1", 3).leases}
-    ours, canceled, lost = (Row(1, "advance", leases[job_id], 0.0, 0.0, 0.0) for job_id in ids)
+    ours, canceled, lost = (Row(1, "advance", leases[job_id], Hold(0.0, 0.0), 0.0, 0.0) for job_id in ids)
     ledger.cancel(canceled.lease.id)
     ledger.settle(lost.lease, Succeed())
     told: Any = Told()
 
-    exchange(ledgers, Renewals(ledgers, told, told).posts([ours, canceled, lost]))
+    exchange(ledgers, Renewals(ledgers, clock, told, told).posts([ours, canceled, lost]))
 
     assert told.kept_rows == [ours]
     assert told.stops == [(canceled, Why.CANCELED), (lost, Why.LOST)]
@@ -322,15 +462,16 @@ def test_a_subscription_ends_at_once_and_leaves_nothing_to_the_application_that_
     assert tracebacks == []
 
 
-def test_a_hint_is_heard_for_the_pools_of_the_worker_only(app: Tenure) -> None:
+def test_a_hint_is_heard_for_the_pools_of_the_worker_only(app: Tenure, clock: ServerClock) -> None:
     one = listener(app)
+    later = clock.now_ms() + 60_000
     for pool in ("outbound", "advance"):
-        app.ledger("acme").enqueue(NewJob("noop", pool=pool, when=1_790_000_000_000))
+        app.ledger("acme").enqueue(NewJob("noop", pool=pool, when=later))
 
     wait_until(lambda: len(one.heard) == 2, "the hint")
     one.close()
 
-    assert list(one.heard) == [Look(), Due("advance", "acme", 1_790_000_000_000)]
+    assert list(one.heard) == [Look(), Due("advance", "acme", later)]
 
 
 # The loop of background duties.

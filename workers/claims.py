@@ -17,6 +17,7 @@ from .clock import NEVER, ServerClock
 from .courier import Post
 from .pool import Pool
 from .row import Row
+from .trust import hold
 
 TENANTS = 32
 """How many tenants are visited in one batch."""
@@ -207,7 +208,8 @@ class Claims:
 
     def _row(self, pool: str, lease: Lease, sent_at: float, now: float) -> Row:
         limit_at = self._clock.local(lease.deadline - self._grace_ms)
-        return Row(next(self._numbers), pool, lease, sent_at, now, limit_at)
+        held = hold(self._clock, self._ledgers.lease_ms, lease, lease.expires_at, sent_at)
+        return Row(next(self._numbers), pool, lease, held, now, limit_at)
 
     def _look(self, lookout: Lookout) -> Post:
         lookout.looking = True

@@ -28,7 +28,7 @@ class Post:
 
     call: Call[Any]
     read: Callable[[Any, float], None]
-    """Gets the answer and when the call was sent."""
+    """Gets the answer and when the call was first sent: a grant may be as old as that."""
 
 
 class Courier:
@@ -76,10 +76,10 @@ class Courier:
             self._poke()
 
     def _deliver(self, calls: Sequence[Call[Any]]) -> tuple[list[Any], float] | None:
-        """The answers and when the calls were sent; None when we were closed before there were any."""
+        """The answers and when the calls were first sent; None when we were closed before there were any."""
         failures = 0
+        sent_at = time.monotonic()
         while not self._over.is_set():
-            sent_at = time.monotonic()
             try:
                 answers = self._scripts.run_all(calls)
             except StoreError as exc:

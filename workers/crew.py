@@ -14,6 +14,7 @@ from .pool import Pool
 from .row import Row
 from .slot import Slot
 from .tally import Tally
+from .trust import Hold
 
 log = logging.getLogger("tenure.worker")
 
@@ -25,14 +26,13 @@ UNKNOWN_TASK_MS = 30_000
 
 
 class Crew:
-    def __init__(self, pools: list[Pool], registry: Registry, outbox: Outbox, hold_s: float) -> None:
+    def __init__(self, pools: list[Pool], registry: Registry, outbox: Outbox) -> None:
         self.tally = Tally()
         self.stopping = False
         """Whether nothing more may begin."""
         self.pools = pools
         self._registry = registry
         self._outbox = outbox
-        self._hold_s = hold_s
         self._by_name = {pool.name: pool for pool in pools}
         self._slots: dict[int, Slot] = {}
         self._stale: list[Row] = []
@@ -78,7 +78,7 @@ class Crew:
         """Give rows to the slots that can take them."""
         for pool in self.pools:
             if pool.buffer:
-                self._stale += pool.feed(now, self._hold_s)
+                self._stale += pool.feed(now)
 
     @property
     def has_stale(self) -> bool:
@@ -89,16 +89,16 @@ class Crew:
         rows, self._stale = self._stale, []
         return rows
 
-    def kept(self, row: Row, sent_at: float) -> None:
+    def kept(self, row: Row, hold: Hold) -> None:
         """The store says that a row is still ours."""
-        row.confirm(sent_at, time.monotonic())
+        row.confirm(hold, time.monotonic())
         pool = self._by_name[row.pool]
         if pool.unsure.pop(row.number, None):
             pool.buffer.appendleft(row)
             return
         slot = self.slot_of(row)
         if slot is not None and slot.head is row:
-            slot.held(row, sent_at + self._hold_s)
+            slot.held(row)
 
     def withdraw(self, row: Row) -> bool:
         """Forget a row that waits for a slot; False when it does not."""

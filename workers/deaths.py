@@ -11,7 +11,9 @@ from .attempt import backoff
 from .wire import Why
 
 
-def after_death(told: Why | None, status: int, task: Task, failures: int, grace_ms: int) -> Outcome | None:
+def after_death(
+    told: Why | None, status: int | None, task: Task, failures: int, grace_ms: int
+) -> Outcome | None:
     """The outcome, by what the slot had been told and how it ended; None when the ledger knows already, or others will
     tell it."""
     match told:
@@ -28,8 +30,10 @@ def after_death(told: Why | None, status: int, task: Task, failures: int, grace_
             return Lose(f"the process of its slot ended: {_how(status)}")
 
 
-def _how(status: int) -> str:
-    """In words: an exit code, or minus the number of a signal."""
+def _how(status: int | None) -> str:
+    """In words: an exit code, or minus the number of a signal; None when nobody said."""
+    if status is None:
+        return "how is not known, for the fork server did not say"
     if status >= 0:
         return f"exit code {status}"
     try:

@@ -34,7 +34,8 @@ class ClockCheck:
         self._every_s = every_s
 
     def round(self) -> float:
-        self._clock.ask(self._ledgers.scripts.redis)
+        scripts = self._ledgers.scripts
+        self._clock.ask(scripts.redis, scripts.address)
         return self._every_s
 
 

@@ -56,7 +56,7 @@ class Pool:
         """Nobody may wait behind a job of which nothing is known, or that is known to be long."""
         return all((self.pace.of(row.lease.task) or 1.0) < self._ahead_s for row in self.buffer)
 
-    def feed(self, now: float, hold_s: float) -> list[Row]:
+    def feed(self, now: float) -> list[Row]:
         """Give rows to slots that can take them; answers the rows that have to be checked first."""
         stale: list[Row] = []
         if not self.buffer:
@@ -69,7 +69,7 @@ class Pool:
                 row = self._next(now, stale)
                 if row is None:
                     return stale
-                if not self._fits(row, depth) or not slot.give(row, row.held_from + hold_s, now):
+                if not self._fits(row, depth) or not slot.give(row, now):
                     self.buffer.appendleft(row)
                     return stale
         return stale

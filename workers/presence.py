@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any, Protocol, cast
 
 from redis import Redis
+from redis.exceptions import RedisError
 from rq.suspension import is_suspended
 
+from ..scripts.store_errors import store_error
 from .crew import Crew
 from .mirror import Mirror
 from .runner import Runner
@@ -43,6 +45,12 @@ class Presence:
         self._told = Tally()
 
     def round(self) -> float:
+        try:
+            return self._round()
+        except (RedisError, OSError) as exc:
+            raise store_error(exc, "the server of RQ's register") from exc
+
+    def _round(self) -> float:
         crew = self._runner.crew
         running = _long_running(crew)
         tally = replace(crew.tally)

@@ -7,18 +7,21 @@ from typing import Any
 
 from ..lease.ledgers import Ledgers
 from ..scripts.errors import NotFound, StaleFence, TenureError
+from .clock import ServerClock
 from .courier import Post
 from .crew import Crew
 from .row import Row
 from .stopping import Stopping
+from .trust import hold
 from .wire import Why
 
 BATCH = 100
 
 
 class Renewals:
-    def __init__(self, ledgers: Ledgers, crew: Crew, stopping: Stopping) -> None:
+    def __init__(self, ledgers: Ledgers, clock: ServerClock, crew: Crew, stopping: Stopping) -> None:
         self._ledgers = ledgers
+        self._clock = clock
         self._crew = crew
         self._stopping = stopping
 
@@ -43,6 +46,7 @@ class Renewals:
                 if isinstance(one, (StaleFence, NotFound)):
                     self._stopping.tell(row, Why.CANCELED if " is canceled " in str(one) else Why.LOST)
                 elif not isinstance(one, TenureError):
-                    self._crew.kept(row, sent_at)
+                    held = hold(self._clock, self._ledgers.lease_ms, row.lease, one, sent_at)
+                    self._crew.kept(row, held)
 
         return Post(call, read)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..lease.jobs import Lease
+from .trust import Hold
 from .wire import INLINE, Ticket, encode
 
 FRESH_S = 0.05
@@ -12,25 +13,32 @@ FRESH_S = 0.05
 class Row:
     """A lease, and the local instants that go with it."""
 
-    __slots__ = ("claimed_at", "fresh_until", "held_from", "lease", "limit_at", "number", "pool")
+    __slots__ = (
+        "claimed_at",
+        "fresh_until",
+        "held_from",
+        "held_until",
+        "lease",
+        "limit_at",
+        "number",
+        "pool",
+    )
 
-    def __init__(
-        self, number: int, pool: str, lease: Lease, sent_at: float, now: float, limit_at: float
-    ) -> None:
+    def __init__(self, number: int, pool: str, lease: Lease, hold: Hold, now: float, limit_at: float) -> None:
         self.number = number
         self.pool = pool
         self.lease = lease
-        self.claimed_at = sent_at
+        self.claimed_at = hold.since
         self.limit_at = limit_at
-        self.confirm(sent_at, now)
+        self.confirm(hold, now)
 
-    def confirm(self, sent_at: float, now: float) -> None:
+    def confirm(self, hold: Hold, now: float) -> None:
         """The store said that we hold it. All is counted from when it was asked, not from when the answer came."""
-        self.held_from = sent_at
+        self.held_from, self.held_until = hold
         # on a slow line the answer itself is older than that: then it must start at once or not
-        self.fresh_until = max(sent_at + FRESH_S, now + FRESH_S / 5)
+        self.fresh_until = min(max(self.held_from + FRESH_S, now + FRESH_S / 5), self.held_until)
 
-    def ticket(self, held_until: float) -> bytes:
+    def ticket(self) -> bytes:
         lease = self.lease
         long = len(lease.args) + len(lease.cursor) > INLINE
         return encode(
@@ -49,7 +57,7 @@ class Row:
                 lease.fire_time,
                 self.limit_at,
                 self.fresh_until,
-                held_until,
+                self.held_until,
                 None if long else lease.args,
                 b"" if long else lease.cursor,
             )

@@ -54,8 +54,7 @@ class Runner:
         self._clock = ServerClock()
         self._pools = [Pool(name, options.slots, options.ahead_ms / 1000) for name in dict.fromkeys(pools)]
         self._outbox = Outbox(ledgers, lambda news: self._claims.heard(news))
-        hold_s = ledgers.lease_ms / 1000
-        self.crew = Crew(self._pools, app.registry, self._outbox, hold_s)
+        self.crew = Crew(self._pools, app.registry, self._outbox)
         self._claims = Claims(
             ledgers,
             self._clock,
@@ -65,7 +64,7 @@ class Runner:
             options.grace_ms + ANSWER_MS,
             self.crew.got,
         )
-        self._stopping = Stopping(self.crew, options.grace_ms / 1000, hold_s)
+        self._stopping = Stopping(self.crew, options.grace_ms / 1000, ledgers.lease_ms / 1000)
         hearing = Hearing(self.crew, self._outbox.progress)
         self._staffing = Staffing(
             self.crew, hearing, zygote, app.registry, options, self._watch, self._unwatch
@@ -85,7 +84,7 @@ class Runner:
         self, *, burst: bool = False, max_jobs: int | None = None, max_idle_s: float | None = None
     ) -> None:
         """Work until told to stop, or, in a burst, until nothing is due (or RQ is suspended)."""
-        self._clock.ask(self._ledgers.scripts.redis)
+        self._clock.ask(self._ledgers.scripts.redis, self._ledgers.scripts.address)
         self._claims.left = max_jobs
         self._start()
         try:
@@ -115,7 +114,7 @@ class Runner:
 
     def _start(self) -> None:
         renew_s = self._app.settings.renew_ms / 1000
-        renewals = Renewals(self._ledgers, self.crew, self._stopping)
+        renewals = Renewals(self._ledgers, self._clock, self.crew, self._stopping)
         self._exchange = Exchange(
             self._ledgers, self.crew, self._claims, self._outbox, renewals, renew_s, self.poke
         )
@@ -125,9 +124,10 @@ class Runner:
             frozenset(pool.name for pool in self._pools),
             self.poke,
         )
+        self._clock_loop = Loop(ClockCheck(self._clock, self._ledgers, renew_s), "tenure-clock")
         self._loops = [
             Loop(Reaper(self._ledgers), "tenure-reaper"),
-            Loop(ClockCheck(self._clock, self._ledgers, renew_s), "tenure-clock"),
+            self._clock_loop,
             *self._app.upkeep(),
         ]
         for loop in self._loops:
@@ -186,7 +186,9 @@ class Runner:
 
     def _keep_house(self, now: float) -> float:
         """Answers when to come again."""
-        return min(self.crew.tidy(now), self._stopping.press(now), self._staffing.fill(now))
+        pressed = self._stopping.press(now)
+        buried = self._staffing.bury_unreported(now)
+        return min(self.crew.tidy(now), pressed, buried, self._staffing.fill(now))
 
     # What comes in.
 
@@ -205,11 +207,17 @@ class Runner:
             self.broken = True
             self._staffing.bury_all(now)
 
+    def _hear_slot(self, slot: Slot) -> None:
+        self._staffing.heard(slot)
+        if slot.gone_at is not None:
+            self._house_at = 0.0
+
     def _watch(self, slot: Slot) -> None:
-        self._selector.register(slot.stream, selectors.EVENT_READ, lambda: self._staffing.heard(slot))
+        self._selector.register(slot.stream, selectors.EVENT_READ, lambda: self._hear_slot(slot))
 
     def _unwatch(self, slot: Slot) -> None:
-        self._selector.unregister(slot.stream)
+        with suppress(KeyError):  # it has hung up before it was buried
+            self._selector.unregister(slot.stream)
 
     def _obey(self, now: float) -> None:
         while self._listener.heard:
@@ -221,6 +229,7 @@ class Runner:
                     self._house_at = now
                 case Look():
                     self._claims.look(now)
+                    self._clock_loop.wake()  # it may be another server, with a clock of its own
         while self._orders:
             self._orders.popleft()()
             self._house_at = now

@@ -28,6 +28,8 @@ class Slot:
         self.told: Why | None = None
         self.leaving = False
         self.doomed = False
+        self.gone_at: float | None = None
+        """When it was killed, or hung up: the fork server should say very soon that it has ended."""
         self._unsent = b""
         self._zygote = zygote
         self._interrupt_at = self._kill_at = 0.0
@@ -47,17 +49,18 @@ class Slot:
 
     @property
     def open(self) -> bool:
-        """Whether it may be given more."""
-        return self.told is None and not self.leaving and not self.doomed
+        """Whether it may be given more. Not before it is born: a fork server that is stopped bears nobody."""
+        going = self.leaving or self.doomed or self.gone_at is not None
+        return self.pid is not None and self.told is None and not going
 
     def quiet_for(self, now: float) -> float:
         """For how many seconds the running row has been running; 0 when none is."""
         return now - self.head_since if self.rows else 0.0
 
-    def give(self, row: Row, held_until: float, now: float) -> bool:
+    def give(self, row: Row, now: float) -> bool:
         """Hand a row over; False when its socket is full."""
         try:
-            self._tickets.send(row.ticket(held_until), socket.MSG_DONTWAIT)
+            self._tickets.send(row.ticket(), socket.MSG_DONTWAIT)
         except BlockingIOError:
             return False
         if not self.rows:
@@ -82,8 +85,11 @@ class Slot:
         """What it has said since; nothing if nothing."""
         try:
             return self._reader.take()
-        except (BlockingIOError, EOFError, ConnectionResetError):
+        except BlockingIOError:
+            return iter(())
+        except (EOFError, ConnectionResetError):
             # its end is told by the fork server, which knows better than a socket that others may hold
+            self.gone_at = self.gone_at or time.monotonic()
             return iter(())
 
     def last_words(self) -> Iterator[Any]:
@@ -112,9 +118,9 @@ class Slot:
             self._unsent = self._unsent[_send(self.stream, self._unsent) :]
         return not self._unsent
 
-    def held(self, row: Row, until: float) -> None:
+    def held(self, row: Row) -> None:
         """Let it know that the lease of the running row was prolonged."""
-        _send(self._control, encode([Tell.HELD, row.number, until]))
+        _send(self._control, encode([Tell.HELD, row.number, row.held_until]))
 
     def tell(self, why: Why, now: float, grace: float) -> None:
         """Tell the running job to stop: first by word, after a quarter of the grace by force, then it is killed."""
@@ -131,6 +137,7 @@ class Slot:
             self.told = why
         self.doomed = True
         self._interrupt_at = self._kill_at = float("inf")
+        self.gone_at = self.gone_at or time.monotonic()
         self._zygote.kill(self.key, signal.SIGKILL)
 
     def press(self, now: float) -> float:

@@ -21,6 +21,11 @@ from .zygote import Born, Died, Zygote
 log = logging.getLogger("tenure.worker")
 
 RESPAWN_S = 1.0
+KILL_S = 0.5
+"""How long the fork server may take to kill a slot; then the worker does it."""
+REPORT_S = 5.0
+"""How long it may take to say how a slot ended that ended by itself; nobody else knows."""
+AGAIN_S = 0.1
 
 
 class Staffing:
@@ -43,6 +48,7 @@ class Staffing:
         self._unwatch = unwatch
         self._keys = itertools.count(1)
         self._respawn_at = 0.0
+        self._answers = True
 
     def fill(self, now: float) -> float:
         """Make the slots that are missing. Answers when to come again."""
@@ -71,6 +77,8 @@ class Staffing:
             return  # what it said was read when it died, a moment ago
         now = time.monotonic()
         self._hearing.hear(slot, slot.said(), now)
+        if slot.gone_at is not None:
+            self._unwatch(slot)  # what it said before its end is read when it is buried
         if slot.leaving or self._has_worked_enough(slot):
             self._retire(slot, now)
 
@@ -88,6 +96,7 @@ class Staffing:
 
     def news(self, event: Born | Died, now: float) -> None:
         """What the fork server says."""
+        self._answers = True
         slot = self._crew.slot(event.key)
         if slot is None:
             return
@@ -97,13 +106,36 @@ class Staffing:
             self._bury(slot, event.status, now)
             self.fill(now)
 
+    def bury_unreported(self, now: float) -> float:
+        """End and bury the slots that should have ended and of which the fork server says nothing: it is stopped.
+
+        Answers when to come again.
+        """
+        again = NEVER
+        for slot in self._crew.slots:
+            if slot.gone_at is None or slot.pid is None:
+                continue
+            due = slot.gone_at + (KILL_S if slot.doomed else REPORT_S)
+            if now < due:
+                again = min(again, due)
+                continue
+            if self._answers:
+                self._answers = False
+                log.warning("the fork server does not answer: what is to end is ended without it")
+            if slot.doomed:
+                self._zygote.kill_directly(slot.pid)
+            if self._zygote.has_ended(slot.pid):
+                self._bury(slot, None, now)
+            again = min(again, now + AGAIN_S)
+        return again
+
     def bury_all(self, now: float) -> None:
         """The fork server has died, and all slots with it: hand in what is known of their rows."""
         self._crew.release()
         for slot in self._crew.slots:
             self._bury(slot, -signal.SIGKILL, now)
 
-    def _bury(self, slot: Slot, status: int, now: float) -> None:
+    def _bury(self, slot: Slot, status: int | None, now: float) -> None:
         self._hearing.hear(slot, slot.last_words(), now)
         self._crew.take_back(slot)
         for row in slot.rows.values():

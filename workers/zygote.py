@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from .orphans import die_with_parent, kill_group
+from .orphans import die_with_parent, has_ended, kill_group
 
 _ORDER = struct.Struct("!cII")  # F key 0, K key signal
 _NEWS = struct.Struct("!cIi")  # B key pid, D key status
@@ -73,6 +73,15 @@ class Zygote:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # then all slots are dead
             self.socket.sendall(_ORDER.pack(b"K", key, sig))
 
+    def has_ended(self, pid: int) -> bool:
+        """Whether a slot has ended, without asking the server, which may be stopped."""
+        return has_ended(pid, self.pid)
+
+    def kill_directly(self, pid: int) -> None:
+        """Kill a slot and its group without the server. It stays the server's to bury, so its number is no other's."""
+        if not has_ended(pid, self.pid):
+            _kill(pid, signal.SIGKILL)
+
     def news(self) -> list[Born | Died]:
         """What happened since; does not wait. Raises EOFError when the fork server has died, and all slots with it."""
         try:
@@ -100,6 +109,13 @@ class Zygote:
                 if time.monotonic() > give_up_at:
                     os.kill(self.pid, signal.SIGKILL)
                 time.sleep(0.002)
+
+
+def _kill(pid: int, sig: signal.Signals) -> None:
+    if sig is signal.SIGKILL:
+        kill_group(pid)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, sig)  # before it leads a group the line above finds nobody
 
 
 def _serve(orders: socket.socket, main: Main, worker: int) -> NoReturn:
@@ -165,13 +181,7 @@ class _Server:
         if kind == b"F":
             self._fork(key, [socket.socket(fileno=handle) for handle in handles])
         elif key in self._slots:
-            self._kill(self._slots[key], signal.Signals(value))
-
-    def _kill(self, pid: int, sig: signal.Signals) -> None:
-        if sig is signal.SIGKILL:
-            kill_group(pid)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, sig)  # before it leads a group the line above finds nobody
+            _kill(self._slots[key], signal.Signals(value))
 
     def _fork(self, key: int, ends: list[socket.socket]) -> None:
         server = os.getpid()
