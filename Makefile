@@ -45,6 +45,7 @@ redis: .venv/test.ready
 	fi
 
 suite: .venv/test.ready
+	@.ci/need-postgresql
 	@echo "== the whole suite on the embedded server"
 	@$(PYTEST) $(PARALLEL)
 

@@ -258,7 +258,7 @@ class Tenure:
         the answer as its error, and the others are made. Raises StoreError when the store failed on the way; the same
         calls sent again make those that are missing, and none twice.
         """
-        calls = [self._own(call) for call in calls]
+        calls = [self.check_own(call) for call in calls]
         if not calls:
             return []
         answers = enqueue_all(self.ledgers(), [(call.tenant, call.job) for call in calls])
@@ -274,7 +274,8 @@ class Tenure:
         """`enqueue_many` for async code."""
         return await asyncio.to_thread(self.enqueue_many, calls)
 
-    def _own(self, call: TaskCall[R]) -> TaskCall[R]:
+    def check_own(self, call: TaskCall[R]) -> TaskCall[R]:
+        """Answer `call` if it is a call of a task of this application, else refuse it."""
         if not isinstance(call, TaskCall):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(f"{call!r:.80} is no call of a task", hint="write task.call(...) for each job")
         if call.app is not self:
