@@ -1,9 +1,11 @@
-"""How far a job is, in one line; pure."""
+"""How far a job is, in one line that fits the terminal; pure."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..api.progress import percent
-from ..lease.eta import estimate
+from ..lease.eta import Eta, estimate
 from ..lease.jobs import JobView, Progress
 from ..scripts.states import State
 from .output import span
@@ -12,49 +14,98 @@ WIDTH = 12
 RECENT = 8
 
 
-def describe(job: JobView) -> str:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the line shows of a job, wherever that was read."""
+
+    status: str
+    percent: float | None = None
+    done: int | None = None
+    total: int | None = None
+    rate: float | None = None
+    """Work a second."""
+    eta: Eta | None = None
+    ended: bool = False
+    why: str = ""
+    """What there is to say beyond the state."""
+
+
+def describe(job: JobView, columns: int | None = None) -> str:
     """`running    42.0% [#####.......] 1,234/2,900  123/s  3m12s left (2m50s-4m10s)`, as far as it is known."""
+    return draw(shown(job), columns)
+
+
+def draw(job: Shown, columns: int | None = None) -> str:
+    """The line; in `columns` columns, without what is least needed: the range of the ETA, the rate, the bar."""
+    if job.done is None and job.total is None:
+        return f"{job.status} {job.why}".rstrip()
+    share, bar, done = _share(job), f" {_bar(job)}", f" {_done(job)}"
+    left, bounds, rate = _left(job), _bounds(job), _rate(job)
+    forms = (
+        (share + bar + done, rate, left + bounds),
+        (share + bar + done, rate, left),
+        (share + bar + done, left),
+        (share + done, left),
+        (share, left),
+    )
+    lines = ["  ".join(part for part in parts if part) for parts in forms]
+    return next((line for line in lines if columns is None or len(line) <= columns), lines[-1])
+
+
+def shown(job: JobView) -> Shown:
     progress = job.progress
     if progress is None or (progress.done is None and progress.total is None and progress.doing is None):
-        return f"{job.status}{_why(job)}"
-    parts = [
-        f"{job.status:<9} {_share(job, progress)} {_done(progress)}",
-        _rate(progress),
-        _left(job, progress),
-    ]
-    return "  ".join(part for part in parts if part)
+        return Shown(job.status, ended=job.ended, why=_why(job))
+    return Shown(
+        status=job.status,
+        percent=percent(job),
+        done=max(progress.done or 0, progress.doing or 0),
+        total=progress.total,
+        rate=_measured(progress),
+        eta=None if job.ended else estimate(progress, job.read_at),
+        ended=job.ended,
+        why=_why(job) if job.ended and job.status is not State.SUCCEEDED else "",
+    )
 
 
 def _why(job: JobView) -> str:
     """What a plain job has to say beyond its state."""
     if job.status is State.RUNNING and job.worker:
-        return f" on {job.worker}"
-    return f" ({job.dead_reason or job.reason})" if job.dead_reason or job.reason else ""
+        return f"on {job.worker}"
+    return f"({job.dead_reason or job.reason})" if job.dead_reason or job.reason else ""
 
 
-def _share(job: JobView, progress: Progress) -> str:
-    share = percent(job)
-    full = round(WIDTH * (share or 0) / 100)
-    return f"{'   ?' if share is None else f'{share:4.1f}':>5}% [{'#' * full}{'.' * (WIDTH - full)}]"
-
-
-def _done(progress: Progress) -> str:
-    done = max(progress.done or 0, progress.doing or 0)
-    return f"{done:,}/{progress.total:,}" if progress.total is not None else f"{done:,}"
-
-
-def _rate(progress: Progress) -> str:
+def _measured(progress: Progress) -> float | None:
     samples = progress.samples[-RECENT:]
     if len(samples) < 2 or samples[-1][0] <= samples[0][0]:
+        return None
+    return (samples[-1][1] - samples[0][1]) * 1000 / (samples[-1][0] - samples[0][0])
+
+
+def _share(job: Shown) -> str:
+    return f"{job.status:<9} {'   ?' if job.percent is None else f'{job.percent:4.1f}':>5}%"
+
+
+def _bar(job: Shown) -> str:
+    full = round(WIDTH * (job.percent or 0) / 100)
+    return f"[{'#' * full}{'.' * (WIDTH - full)}]"
+
+
+def _done(job: Shown) -> str:
+    return f"{job.done or 0:,}/{job.total:,}" if job.total is not None else f"{job.done or 0:,}"
+
+
+def _rate(job: Shown) -> str:
+    if job.rate is None:
         return ""
-    a_second = (samples[-1][1] - samples[0][1]) * 1000 / (samples[-1][0] - samples[0][0])
-    return f"{a_second:,.0f}/s" if a_second >= 10 else f"{a_second:.2g}/s"
+    return f"{job.rate:,.0f}/s" if job.rate >= 10 else f"{job.rate:.2g}/s"
 
 
-def _left(job: JobView, progress: Progress) -> str:
+def _left(job: Shown) -> str:
     if job.ended:
-        return "" if job.status is State.SUCCEEDED else _why(job).strip()
-    eta = estimate(progress, job.read_at)
-    if eta is None:
-        return "ETA: estimating"
-    return f"{span(eta.likely_ms)} left ({span(eta.low_ms)}-{span(eta.high_ms)})"
+        return job.why
+    return f"{span(job.eta.likely_ms)} left" if job.eta else "ETA: estimating"
+
+
+def _bounds(job: Shown) -> str:
+    return f" ({span(job.eta.low_ms)}-{span(job.eta.high_ms)})" if job.eta and not job.ended else ""

@@ -47,7 +47,8 @@ def watch(ledger: Ledger, job_id: str, as_json: Json | None = None) -> None:
 
 
 def _drawn(job: JobView) -> None:
-    text = cut(clean_line(describe(job)), shutil.get_terminal_size().columns - 1)
+    columns = shutil.get_terminal_size().columns - 1
+    text = cut(clean_line(describe(job, columns)), columns)
     click.echo(f"\r\x1b[2K{text}", nl=False)
 
 
