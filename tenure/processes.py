@@ -23,20 +23,30 @@ class _Member:
     argv: Sequence[str]
     process: subprocess.Popen[bytes]
     born: float = field(default_factory=time.monotonic)
+    died: float | None = None
     deaths: int = 0
+    """In a row, each soon after its birth."""
 
 
 class Processes:
     """Starts `tenure ...` commands, starts again what dies by itself (with a growing pause), and stops all of
     them warm.
 
-    `say` hears what happens. With `logs`, each member writes to a file of its own there.
+    `say` hears what happens. With `folder`, they work there, and each writes to a log of its own in it. Who has died
+    soon after its birth `tries` times in a row is left lying and is `hopeless`; without `tries` nobody is.
     """
 
-    def __init__(self, env: Mapping[str, str], say: Callable[[str], None], logs: Path | None = None) -> None:
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        say: Callable[[str], None],
+        folder: Path | None = None,
+        tries: int | None = None,
+    ) -> None:
         self._env = {**env, PARENT: str(os.getpid())}
         self._say = say
-        self._logs = logs
+        self._folder = folder
+        self._tries = tries
         self._members: dict[str, _Member] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -54,6 +64,19 @@ class Processes:
         """The process of each member, now."""
         with self._lock:
             return {name: member.process.pid for name, member in self._members.items()}
+
+    def hopeless(self) -> tuple[str, str] | None:
+        """The name and the ending of a member that is not started any more, if there is one."""
+        with self._lock:
+            for name, member in self._members.items():
+                if self._is_hopeless(member):
+                    return name, _ending(member.process.returncode)
+        return None
+
+    def log(self, name: str) -> Path:
+        """Where a member writes, when there is a folder."""
+        assert self._folder is not None
+        return self._folder / f"{name}.log"
 
     def stop(self) -> None:
         """Ask all to stop; who has not after ten seconds is killed."""
@@ -73,10 +96,12 @@ class Processes:
         self._stopped.set()
 
     def _spawn(self, name: str, argv: Sequence[str]) -> subprocess.Popen[bytes]:
-        out = (self._logs / f"{name}.log").open("ab") if self._logs else None
+        out = self.log(name).open("ab") if self._folder else None
         try:
             # A session of its own keeps the terminal's Ctrl-C away: we stop them in its own order.
-            return subprocess.Popen(argv, env=self._env, stdout=out, stderr=out, start_new_session=True)
+            return subprocess.Popen(
+                argv, cwd=self._folder, env=self._env, stdout=out, stderr=out, start_new_session=True
+            )
         finally:
             if out:
                 out.close()
@@ -96,14 +121,16 @@ class Processes:
     def _again(self, name: str, member: _Member) -> None:
         """Start a member that died: at once if it had lived for a while, else after a pause that doubles."""
         now = time.monotonic()
-        if now - member.born > STEADY_S:
-            member.deaths = 0
-        pause = min(LONGEST_PAUSE_S, 0.2 * 2**member.deaths)
-        if now < member.born + pause:
+        if member.died is None:
+            member.died = now
+            member.deaths = member.deaths + 1 if now - member.born <= STEADY_S else 1
+        if self._is_hopeless(member) or now < member.born + min(LONGEST_PAUSE_S, 0.1 * 2**member.deaths):
             return
-        member.deaths += 1
         self._say(f"{name} ended ({_ending(member.process.returncode)}) and is started again")
-        member.process, member.born = self._spawn(name, member.argv), now
+        member.process, member.born, member.died = self._spawn(name, member.argv), now, None
+
+    def _is_hopeless(self, member: _Member) -> bool:
+        return self._tries is not None and member.died is not None and member.deaths >= self._tries
 
 
 def _ending(code: int) -> str:

@@ -70,6 +70,39 @@ def test_when_the_demo_itself_is_killed_nothing_is_left_running(
     wait_until(lambda: not _find("", home), seconds=30)
 
 
+def test_sigterm_stops_everything_and_leaves_no_folder(demo: subprocess.Popen[str], home: Path) -> None:
+    _read_until(demo, "curl -N")
+
+    demo.terminate()
+    text = _read_until(demo, "nothing is left running")
+
+    assert demo.wait(timeout=30) == 128 + signal.SIGTERM
+    assert "Traceback" not in text
+    assert not _find("", home)
+    assert not list(home.glob("tenure-demo-*"))
+
+
+def test_a_short_file_is_imported_without_a_kill_whatever_the_folder_is_set_up_for(home: Path) -> None:
+    (home / "rows.csv").write_text("\ufeffname,note\n# one,no comment\n")
+    (home / "tenure.toml").write_text('redis_url = "redis://127.0.0.1:1"\n')
+    root = str(Path(__file__).parents[1])
+
+    done = subprocess.run(
+        [sys.executable, "-m", "tenure", "demo", "--csv", "rows.csv"],
+        cwd=home,
+        env={**os.environ, "TMPDIR": str(home), "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "the file is short (2 rows), so no worker is killed" in done.stdout
+    assert "was killed with -9" not in done.stdout
+    assert "has 2 rows, the table has 2, under 2 rising fences" in done.stdout
+    assert "every row is there exactly once" in done.stdout
+
+
 def _read_until(demo: subprocess.Popen[str], wanted: str) -> str:
     assert demo.stdout is not None
     text = ""

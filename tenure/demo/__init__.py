@@ -13,45 +13,65 @@ import signal
 import sys
 import tempfile
 import time
-from importlib.resources import as_file, files
 from pathlib import Path
 
+from ..cli.output import clean
+from ..embedded import EmbeddedServer
 from ..processes import Processes
-from ..scripts.errors import BadInput, MissingExtra, TenureError
+from ..scripts.errors import TenureError
 from .client import Client
 from .line import ProgressLine
-from .shop import count_rows
+from .needs import check_needs
+from .pace import Pace
+from .source import check, named, zone_table
 from .summary import summarize
+from .words import count
 
 LEASE_MS = 6_000
 KILL_AT = 0.3
+FEWEST_ROWS = 20  # fewer have passed before anybody can be killed
+FIRES = 2
 PATIENCE_S = 120.0
+TRIES = 4
+LOG_LINES = 15
 _APP = "tenure.demo.shop:app"
+_ROOT = Path(__file__).parents[2]
 
 
 def run(source: Path | None = None, stay: bool = False) -> int:
-    """Run the demo; answers the exit code. Raises BadInput for a file that cannot be read."""
+    """Run the demo; answers the exit code. Raises BadInput for a file that cannot be imported, MissingExtra."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure:
+        reconfigure(line_buffering=True)  # each step is seen before the wait that follows it
+    server = Path(os.environ["TENURE_SERVER"]).absolute() if os.environ.get("TENURE_SERVER") else None
+    check_needs(server)
     folder = Path(tempfile.mkdtemp(prefix="tenure-demo-"))
     try:
-        return _run(_source(source, folder), folder, stay)
+        file = zone_table(folder) if source is None else named(source)
+        rows = check(file)
+        return _run(file, rows, folder, _environment(folder, server), stay)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(source: Path, folder: Path, stay: bool) -> int:
-    client = Client()
-    processes = Processes(_environment(folder), say=lambda text: print(f"    {text}"), logs=folder)
+def _run(file: Path, rows: int, folder: Path, env: dict[str, str], stay: bool) -> int:
+    line = ProgressLine(sys.stdout)
+    processes = Processes(env, say=line.say, folder=folder, tries=TRIES)
+    client = Client(lambda: _check(processes))
     try:
         _start(processes, client)
-        good = _show(processes, client, source, folder / "import.sqlite")
+        good = _show(processes, client, line, file, rows, folder / "import.sqlite")
         if stay:
-            _wait_for_ctrl_c(client)
+            _wait_for_ctrl_c(processes, client)
         return 0 if good else 1
     except TenureError:
-        _print_logs(folder)
+        line.end()
+        _print_logs(processes, folder)
         raise
     finally:
+        line.end()
         processes.stop()
+        _end_server(folder)
         print("    everything is stopped, nothing is left running")
 
 
@@ -67,42 +87,52 @@ def _start(processes: Processes, client: Client) -> None:
     client.wait_ready(PATIENCE_S)
 
 
-def _show(processes: Processes, client: Client, source: Path, target: Path) -> bool:
-    total = count_rows(str(source))
+def _show(
+    processes: Processes, client: Client, line: ProgressLine, file: Path, rows: int, target: Path
+) -> bool:
     print(
-        f"2. A button starts the import of {total} rows from {source.name}: POST {client.base}/background-tasks"
+        f"2. A button starts the import of {count(rows, 'row')} from {file.name}: POST {client.base}/background-tasks"
     )
-    started = client.post("/background-tasks", {
+    if rows:
+        print(f"    {Pace.of(rows).in_words(rows)}")
+    click = {
         "task": "demo.import",
-        "kwargs": {"source": str(source), "target": str(target)},
+        "kwargs": {"source": str(file), "target": str(target)},
         "idempotencyKey": "the-button",
-    })  # fmt: skip
-    again = client.post("/background-tasks", {
-        "task": "demo.import",
-        "kwargs": {"source": str(source), "target": str(target)},
-        "idempotencyKey": "the-button",
-    })  # fmt: skip
+    }
+    started, again = client.post("/background-tasks", click), client.post("/background-tasks", click)
     print(
         f"    task {started['id']}; a second click gave {'the same one' if again['id'] == started['id'] else 'ANOTHER'}"
     )
     print(f"    watch it yourself: curl -N {client.base}/background-tasks/{started['id']}/events")
 
-    print("3. It is watched by its events, and the worker that runs it is killed with -9 on the way")
-    task = _watch(processes, client, str(started["id"]))
-    _wait_for_fires(client)
-    return summarize(client, task, source, target)
+    kill = rows >= FEWEST_ROWS
+    if kill:
+        print("3. It is watched by its events, and the worker that runs it is killed with -9 on the way")
+    else:
+        print(
+            f"3. It is watched by its events; the file is short ({count(rows, 'row')}), so no worker is killed"
+        )
+    task = _watch(processes, client, line, str(started["id"]), kill)
+    if len(client.fires("demo.heartbeat")) < FIRES:
+        print(f"    the cron job fires every ten seconds: waiting for its fire number {FIRES}")
+        client.wait_fires("demo.heartbeat", FIRES, PATIENCE_S)
+    return summarize(client, task, file, target)
 
 
-def _watch(processes: Processes, client: Client, task_id: str) -> dict[str, object]:
-    """Draw the progress until the task has ended; kill its worker once, when a third is done."""
-    line = ProgressLine(sys.stdout)
-    killed, last = False, dict[str, object]()
+def _watch(
+    processes: Processes, client: Client, line: ProgressLine, task_id: str, kill: bool
+) -> dict[str, object]:
+    """Draw the progress until the task has ended; to `kill`, kill its worker once, when a third is done."""
+    last = dict[str, object]()
     for task in client.events(f"/background-tasks/{task_id}/events", PATIENCE_S):
         line.draw(task)
-        if not killed and _share(task) >= KILL_AT and task["status"] == "running":
-            killed = _kill_its_worker(processes, client, task_id, line)
+        if kill and _share(task) >= KILL_AT and task["status"] == "running":
+            kill = not _kill_its_worker(processes, client, task_id, line)
         last = task
     line.end()
+    if kill:
+        line.say("no worker was killed: the import had ended before one could be")
     return last
 
 
@@ -122,51 +152,54 @@ def _kill_its_worker(processes: Processes, client: Client, task_id: str, line: P
     return False  # between two chunks: at the next event
 
 
-def _wait_for_fires(client: Client) -> None:
-    """The cron job fires every ten seconds: at least two fires belong into the picture."""
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until and len(client.fires("demo.heartbeat")) < 2:
-        time.sleep(0.2)
-
-
-def _wait_for_ctrl_c(client: Client) -> None:
+def _wait_for_ctrl_c(processes: Processes, client: Client) -> None:
     print(f"    it stays up until Ctrl-C: {client.base}/jobs")
     try:
-        signal.pause()
+        while True:
+            _check(processes)
+            time.sleep(1)
     except KeyboardInterrupt:
         print()
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """A store of the demo's own, whatever this machine is set up for."""
+def _check(processes: Processes) -> None:
+    """Raises TenureError when a part cannot live, so that nobody waits for it."""
+    found = processes.hopeless()
+    if found:
+        name, ending = found
+        raise TenureError(
+            f"{name} dies whenever it is started ({ending})", hint="its last lines are above this error"
+        )
+
+
+def _environment(folder: Path, server: Path | None) -> dict[str, str]:
+    """A store of the demo's own, whatever this machine is set up for. The parts work in `folder`, so they find this
+    package by its path, and no tenure.toml."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TENURE_")}
+    given = [os.path.abspath(one) for one in kept.get("PYTHONPATH", "").split(os.pathsep) if one]
     return {
         **kept,
+        "PYTHONPATH": os.pathsep.join([str(_ROOT), *given]),
         "TENURE_DATA": str(folder / "store"),
         "TENURE_LEASE_MS": str(LEASE_MS),
         "TENURE_RENEW_MS": str(LEASE_MS // 4),
+        **({"TENURE_SERVER": str(server)} if server else {}),
     }
 
 
-def _source(named: Path | None, folder: Path) -> Path:
-    """The file to import: the user's, or the time zone table that the tzdata package ships."""
-    if named is not None:
-        if not named.is_file():
-            raise BadInput(
-                f"{named} is not a file that can be read", hint="name a CSV file: tenure demo --csv rows.csv"
-            )
-        return named.absolute()
-    try:
-        table = files("tzdata").joinpath("zoneinfo", "zone.tab")
-    except ModuleNotFoundError:
-        raise MissingExtra("the demo imports the zone table of tzdata, which is not installed",
-                           hint="pip install 'tenure[demo]'") from None  # fmt: skip
-    with as_file(table) as path:
-        return Path(shutil.copy(path, folder / "zone.tab"))
+def _end_server(folder: Path) -> None:
+    """End the server if the parts could not, as when all of them had to be killed."""
+    server = EmbeddedServer(folder / "store")
+    server.join()
+    server.close()
+    if not server.socket.is_relative_to(folder.resolve()):
+        shutil.rmtree(server.socket.parent, ignore_errors=True)
 
 
-def _print_logs(folder: Path) -> None:
-    for log in sorted(folder.glob("*.log")):
-        text = log.read_text(errors="replace").strip()
-        if text:
-            print(f"--- {log.name}\n{text[-2000:]}", file=sys.stderr)
+def _print_logs(processes: Processes, folder: Path) -> None:
+    """The last lines of the part that cannot live, or of all."""
+    guilty = processes.hopeless()
+    for log in [processes.log(guilty[0])] if guilty else sorted(folder.glob("*.log")):
+        lines = log.read_text(errors="replace").strip().splitlines()[-LOG_LINES:]
+        if lines:
+            print("\n".join([f"--- {log.name}", *map(clean, lines)]), file=sys.stderr)

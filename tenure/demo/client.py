@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.client import HTTPException, HTTPResponse
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -14,11 +14,15 @@ from urllib.request import Request, urlopen
 from ..scripts.errors import StoreUnreachable, TenureError
 
 ENDED = ("succeeded", "failed", "dead", "canceled")
+SILENCE_S = 5.0
 _AWAY = (URLError, HTTPException, OSError)
 
 
 class Client:
-    def __init__(self) -> None:
+    """`check` is asked while it waits, and raises what makes waiting useless."""
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        self._check = check
         self.port = _free_port()
         self.base = f"http://127.0.0.1:{self.port}/api"
 
@@ -40,26 +44,39 @@ class Client:
                 self.get("/readyz")
                 return
             except (TenureError, *_AWAY):
+                self._check()
                 if time.monotonic() > until:
                     raise StoreUnreachable(f"{self.base} did not become ready in {seconds:.0f} s") from None
                 time.sleep(0.1)
 
     def events(self, path: str, seconds: float) -> Iterator[dict[str, Any]]:
-        """Snapshots of a task until it has ended; a stream that breaks is opened again where it was."""
-        until = time.monotonic() + seconds
+        """Snapshots of a task until it has ended; a stream that breaks is opened again where it was.
+
+        Raises TenureError when there was no news for so many seconds.
+        """
+        heard = time.monotonic()
         last = ""
-        while time.monotonic() < until:
+        while time.monotonic() < heard + seconds:
+            self._check()
             try:
                 headers = {"Last-Event-ID": last} if last else {}
-                with urlopen(Request(self.base + path, headers=headers), timeout=20) as stream:
+                with urlopen(Request(self.base + path, headers=headers), timeout=SILENCE_S) as stream:
                     for number, task in _snapshots(stream):
+                        heard = time.monotonic()
                         last = number
                         yield task
                         if task["status"] in ENDED:
                             return
             except _AWAY:
                 time.sleep(0.2)
-        raise TimeoutError(f"the task did not end within {seconds:.0f} s")
+        raise TenureError(f"{self.base}{path} sent nothing new for {seconds:.0f} s")
+
+    def wait_fires(self, job_key: str, count: int, seconds: float) -> None:
+        """Wait until so many fires are on record, or so many seconds are over."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and len(self.fires(job_key)) < count:
+            self._check()
+            time.sleep(0.2)
 
     def _send(self, request: Request) -> dict[str, Any]:
         try:

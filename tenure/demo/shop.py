@@ -6,19 +6,18 @@ tenure worker tenure.demo.shop:app
 from __future__ import annotations
 
 import csv
-import os
 import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 from .. import Continue, Ctx, Done, Tenure
+from .pace import Pace
+from .source import delimiter
 from .table import Table
 
-CHUNK = 20
-PAUSE_S = float(
-    os.environ.get("DEMO_PAUSE", "0.03")
-)  # as if each row asked a slow service, so that one can watch
+SHORTEST_SLEEP_S = 0.01
+BOM = b"\xef\xbb\xbf"
 
 app = Tenure()
 
@@ -34,28 +33,41 @@ def heartbeat(ctx: Ctx) -> str:
 def import_rows(ctx: Ctx, source: str, target: str) -> Continue | Done[int]:
     """Copy the rows of a CSV file into an SQLite table, one transaction a chunk.
 
-    The cursor is the number of the next row, so a chunk that was lost is done again, and the table takes each row once.
-    The fence goes along with every write, so a worker that was thought dead and wakes up can change nothing.
+    The cursor says where the next row begins, so a chunk that was lost is done again, and the table takes each row
+    once. The fence goes along with every write, so a worker that was thought dead and wakes up can change nothing.
     """
-    start = ctx.cursor.get("row", 0)
+    row_number, offset = ctx.cursor.get("row", 0), ctx.cursor.get("offset", 0)
     total = ctx.cursor.get("total") or count_rows(source)
-    rows = list(islice(read_rows(source), start, start + CHUNK))
+    pace = Pace.of(total)
+    owed = 0.0
     with Table(Path(target), fence=ctx.fence) as table:
-        for at, row in enumerate(rows, start=start):
-            table.put(at, row)
-            time.sleep(PAUSE_S)
-            ctx.report(doing=at + 1, total=total)
-    end = start + len(rows)
-    if end >= total:
-        return Done(end)
-    return Continue({"row": end, "total": total}, done=end, total=total, message=f"row {end} of {total}")
+        for row, end in islice(read_rows(source, offset), pace.chunk):
+            table.put(row_number, row)
+            row_number, offset = row_number + 1, end
+            owed += pace.pause_s
+            if owed >= SHORTEST_SLEEP_S:
+                time.sleep(owed)
+                owed = 0.0
+                ctx.report(doing=row_number, total=total)
+    if row_number >= total:
+        return Done(row_number)
+    return Continue(
+        {"row": row_number, "offset": offset, "total": total},
+        done=row_number,
+        total=total,
+        message=f"row {row_number} of {total}",
+    )
 
 
-def read_rows(source: str) -> Iterator[list[str]]:
-    """Rows of a comma- or tab-separated file; the zone table's comment lines are left out."""
-    with Path(source).open(encoding="utf-8", newline="") as lines:
-        delimiter = "\t" if source.endswith((".tab", ".tsv")) else ","
-        yield from csv.reader((line for line in lines if not line.startswith("#")), delimiter=delimiter)
+def read_rows(source: str, offset: int = 0) -> Iterator[tuple[list[str], int]]:
+    """Each row of a CSV file that begins at the byte `offset` or later, and where it ends; blank lines are none."""
+    path = Path(source)
+    with path.open("rb") as file:
+        file.seek(offset or (len(BOM) if file.read(len(BOM)) == BOM else 0))
+        lines = (line.decode() for line in iter(file.readline, b""))
+        for row in csv.reader(lines, delimiter=delimiter(path)):
+            if row:
+                yield row, file.tell()
 
 
 def count_rows(source: str) -> int:
