@@ -103,6 +103,19 @@ class Fields:
         self.refuse(name, f"must be a whole number from {low} to {high}, it is {_kind(value)}")
         return default
 
+    def given(self, name: str) -> bool:
+        return name in self._values
+
+    def optional_number(self, name: str, low: int, high: int) -> int | None:
+        return self.number(name, low, low, high) if self.given(name) else None
+
+    def flag(self, name: str) -> bool:
+        """Whether it is true; not given is false."""
+        value = self._values.get(name, False)
+        if not isinstance(value, bool):
+            self.refuse(name, f"must be true or false, it is {_kind(value)}")
+        return value is True
+
     def array(self, name: str) -> list[object]:
         value = self._values.get(name, [])
         if isinstance(value, list):

@@ -1,23 +1,33 @@
-"""GET /jobs and /jobs/{id}."""
+"""The ledger's jobs: list them, look at one, ask why it waits; cancel, skip, retry or reschedule it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..lease.jobs import Page
+from ..lease.instants import parse_instant
+from ..lease.jobs import JobView, Page
 from ..lease.ledger import Ledger
 from ..lease.listing import list_jobs
+from ..lease.requests import due, edited_args
+from ..lease.why import why
 from ..scripts.states import State
 from . import views
 from .fields import Fields
 from .needs import App
+from .plain import escaped
 from .routing import answer
 
 CURSOR_LIMIT = 16_000
 FILTERS = ("tenant", "status", "task", "limit", "cursor")
+STOP = ("tenant", "reason")
+RETRY = ("tenant", "reason", "args", "kwargs", "runAt", "after", "generation", "force")
+RESCHEDULE = ("tenant", "reason", "runAt", "after", "priority", "revision")
+MOST = 1 << 53
+log = logging.getLogger("tenure.api")
 
 
 class Jobs:
@@ -32,6 +42,87 @@ class Jobs:
 
     def get(self, request: Request) -> Response:
         return answer(views.job_with_attempts(ledger_of(self._app, request).get(request.path_params["id"])))
+
+    def why(self, request: Request) -> Response:
+        return answer(views.why(why(ledger_of(self._app, request).get(request.path_params["id"]))))
+
+    def cancel(self, request: Request, body: bytes) -> Response:
+        """Cancel it; a canceled one stays as it is."""
+        fields = Fields.of_body(body, STOP)
+        reason = fields.text("reason") or ""
+        return self._changed(request, fields, lambda ledger, job_id: ledger.cancel(job_id, reason))
+
+    def skip(self, request: Request, body: bytes) -> Response:
+        """Cancel it because it need not be done any more; a canceled one stays as it is."""
+        fields = Fields.of_body(body, STOP)
+        reason = fields.text("reason") or ""
+        return self._changed(request, fields, lambda ledger, job_id: ledger.skip(job_id, reason))
+
+    def retry(self, request: Request, body: bytes) -> Response:
+        """Begin a new round; the same request again, in the round that it began, changes nothing."""
+        fields = Fields.of_body(body, RETRY)
+        when, force, reason = _when(fields), fields.flag("force"), fields.text("reason") or ""
+        generation = fields.optional_number("generation", 1, MOST)
+        edited = fields.given("args") or fields.given("kwargs")
+        args, kwargs = fields.array("args"), fields.object("kwargs")
+        if force and not reason:
+            fields.refuse("reason", "must be given with force: how do you know that it has not happened?")
+
+        def act(ledger: Ledger, job_id: str) -> bool:
+            others = self._edited(ledger.get(job_id), fields, args, kwargs) if edited else None
+            return ledger.retry(
+                job_id, args=others, when=when, generation=generation, reason=reason, force=force
+            )
+
+        return self._changed(request, fields, act)
+
+    def _edited(
+        self, view: JobView, fields: Fields, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> bytes | None:
+        others = None
+        with fields.checking("args" if fields.given("args") else "kwargs"):
+            others = edited_args(self._app.registry.get(view.task), args, kwargs)
+        fields.done()
+        return others
+
+    def reschedule(self, request: Request, body: bytes) -> Response:
+        """Give a pending job another due time, another priority, or both."""
+        fields = Fields.of_body(body, RESCHEDULE)
+        when, priority = _when(fields), fields.optional_number("priority", 0, 9)
+        revision = fields.optional_number("revision", 1, MOST)
+        fields.text("reason")
+        if not any(map(fields.given, ("runAt", "after", "priority"))):
+            fields.refuse(
+                "runAt", 'nothing is asked for: give runAt (an instant, or "now"), after or priority'
+            )
+        return self._changed(
+            request,
+            fields,
+            lambda ledger, job_id: ledger.reschedule(job_id, when=when, priority=priority, revision=revision),
+        )
+
+    def _changed(self, request: Request, fields: Fields, act: Callable[[Ledger, str], object]) -> Response:
+        """Do it, and answer the job as it then stands."""
+        tenant, reason = fields.tenant(), fields.text("reason")
+        fields.done()
+        ledger, job_id = self._app.ledger(tenant), request.path_params["id"]
+        verb = request.url.path.rpartition("/")[2]
+        found = act(ledger, job_id)
+        log.info("%s of job %s: %s, %s", verb, job_id, found, escaped(reason or "no reason given"))
+        return answer(views.job(ledger.get(job_id)))
+
+
+def _when(fields: Fields) -> int | str | None:
+    """A due time as the ledger takes it: `runAt` is an instant or "now", `after` a duration."""
+    run_at, after = fields.text("runAt"), fields.text("after")
+    if run_at is not None and after is not None:
+        fields.refuse("after", "stands beside runAt: a job has one due time; leave one out")
+        return None
+    with fields.checking("after" if run_at is None else "runAt"):
+        if run_at == "now":
+            return "+0"
+        return due(after, None if run_at is None else parse_instant(run_at, what="runAt"))
+    return None
 
 
 def ledger_of(app: App, request: Request) -> Ledger:

@@ -6,12 +6,12 @@ import base64
 import math
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import cast
+
+from ..lease.instants import rfc3339
 
 Json = dict[str, object]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Controls, separators that are no "\n", marks that turn the direction of text, halves of characters.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _STEERING_BUT_LINES = re.compile(_STEERING.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
@@ -30,7 +30,7 @@ def instant(ms: int | None) -> str | None:
     """Epoch milliseconds as RFC 3339 in UTC: `2026-09-21T14:13:20.000Z`."""
     if ms is None:
         return None
-    return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return rfc3339(ms)
 
 
 def jsonable(value: object) -> object:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from ..lease.jobs import Attempt, JobView
 from ..lease.payload import unpack, unpack_args
 from ..lease.tasks import Task
+from ..lease.why import Why
 from ..scripts.states import Cause, State
 from .plain import Json, escaped, instant, jsonable
 from .progress import eta, percent
@@ -137,6 +138,19 @@ def attempt(one: Attempt) -> Json:
         "error": error_of(one) if one.error else None,
         "request": None,
         "response": None,
+    }
+
+
+def why(found: Why) -> Json:
+    return {
+        "subject": found.subject,
+        "verdict": found.verdict,
+        "since": instant(found.since),
+        "by": found.by,
+        "text": escaped(found.text),
+        "checks": [{"name": one.name, "state": one.state, "text": escaped(one.text)} for one in found.checks],
+        "next": instant(found.next),
+        "do": list(found.do),
     }
 
 

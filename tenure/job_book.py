@@ -10,6 +10,7 @@ from .lease.durations import Duration
 from .lease.jobs import JobView, Page
 from .lease.requests import due, edited_args
 from .lease.tasks import check_priority
+from .lease.why import Why, why
 from .scripts.errors import BadInput
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ class JobBook:
     def cancel(self, job_id: str, reason: str = "", tenant: str = "default") -> None:
         """Cancel a job that has not succeeded; a running one is told to stop, then killed."""
         self._app.ledger(tenant).cancel(job_id, reason)
+
+    def why(self, job_id: str, tenant: str = "default") -> Why:
+        """What stands between a job and its start, as the claim judges it. Raises NotFound."""
+        return why(self.get(job_id, tenant))
 
     def skip(self, job_id: str, reason: str = "", tenant: str = "default") -> None:
         """Cancel a job because it need not be done any more; its reason says `skipped`."""

@@ -22,7 +22,7 @@ from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
 from tenure.scripts import Scripts
 from tenure.scripts.errors import BadInput, KeyReused, StaleFence, StalePlan, WrongState
-from tenure.scripts.states import Cause
+from tenure.scripts.states import Cause, State
 from tenure.testing import START, Invariants, Server, dump, wipe
 
 from .model import Job, Model
@@ -203,7 +203,7 @@ class Machine(RuleBasedStateMachine):
 def shown(view: Any) -> dict[str, object]:
     return {
         "state": view.status,
-        "dead_reason": view.dead_reason,
+        "dead_reason": view.dead_reason if view.status in (State.DEAD, State.FAILED) else None,
         "generation": view.generation,
         "failures": view.failures,
         "losses": view.losses,
@@ -222,7 +222,7 @@ def shown(view: Any) -> dict[str, object]:
 def expected(job: Job) -> dict[str, object]:
     return {
         "state": job.state,
-        "dead_reason": job.dead_reason,
+        "dead_reason": job.dead_reason if job.state in (State.DEAD, State.FAILED) else None,
         "generation": job.generation,
         "failures": job.failures,
         "losses": job.losses,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, NoReturn, cast
-
 import click
 
 from ..api import views
@@ -12,6 +9,7 @@ from ..lease.jobs import JobView, Page
 from ..lease.ledger import Ledger
 from ..lease.requests import Options
 from ..scripts.errors import BadInput, NotFound
+from .arguments import read_arguments
 from .jobs import print_canceled, say_more
 from .options import find_app, opened, output_option, tenant_option
 from .output import print_json, print_table, say
@@ -42,7 +40,7 @@ def start(
 
     tenure background start orders.sync '{"shop": "berlin"}' --app shop.jobs:app
     """
-    args, kwargs = _arguments(arguments)
+    args, kwargs = read_arguments(arguments)
     app = find_app(app_name)
     try:
         found = app.registry.get(task)
@@ -129,27 +127,3 @@ def _get(ledger: Ledger, job_id: str) -> JobView:
     if not job.background:
         raise NotFound(f"job {job_id} is no background task", hint=f"tenure jobs show {job_id}")
     return job
-
-
-def _arguments(text: str | None) -> tuple[list[object], dict[str, Any]]:
-    if text is None:
-        return [], {}
-    try:
-        value: object = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as exc:
-        raise BadInput(
-            f"arguments {text!r:.80} are not JSON: {exc}",
-            hint="""quote them for the shell: '{"shop": "berlin"}'""",
-        ) from None
-    if isinstance(value, dict):
-        return [], cast("dict[str, Any]", value)
-    if isinstance(value, list):
-        return list(cast("list[object]", value)), {}
-    raise BadInput(
-        f"arguments {text!r:.80} are JSON, but neither object nor array",
-        hint=f"for one positional argument write '[{text:.40}]'",
-    )
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number in JSON")

@@ -12,6 +12,7 @@ from ..api.plain import jsonable
 from ..lease.jobs import Attempt, JobView
 from ..lease.payload import unpack, unpack_args
 from ..scripts.states import State
+from .by_hand import reschedule, retry, skip
 from .options import opened, output_option, tenant_option
 from .output import clean, clean_line, local_time, print_fields, print_json, print_table, say, span
 from .progress import describe
@@ -22,7 +23,11 @@ LONGEST_VALUE = 500
 
 @click.group()
 def jobs() -> None:
-    """List, show, watch and cancel jobs."""
+    """List, show and watch jobs; retry, skip, cancel and reschedule them."""
+
+
+for command in (retry, skip, reschedule):
+    jobs.add_command(command)
 
 
 @jobs.command(name="list")
@@ -113,7 +118,7 @@ def say_more(cursor: str | None) -> None:
 
 
 def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:
-    reason = job.dead_reason or job.reason
+    reason = job.reason if job.status is State.CANCELED else job.dead_reason or job.reason
     yield "id", job.id
     yield "tenant", job.tenant
     yield "task", job.task

@@ -1,0 +1,161 @@
+"""Why a job does not run now: the claim's own verdict, in words, and what would release it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..scripts.states import DeadReason, State
+from .instants import rfc3339
+from .jobs import Attempt, JobView
+
+CLAIMABLE = "claimable"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question of the claim: `state` is ok, no, or not_reached when an earlier one said no."""
+
+    name: str
+    state: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """`verdict` is one of a closed list: `claimable`, or what the scripts' `blocker` says. `since` and `next` are epoch
+    ms: since when it holds, and when it ends by itself; `do` are commands that would change it.
+    """
+
+    subject: str
+    verdict: str
+    since: int | None
+    by: str | None
+    text: str
+    checks: tuple[Check, ...]
+    next: int | None
+    do: tuple[str, ...]
+
+
+def why(job: JobView) -> Why:
+    """What stands between a job and its start, as it stood when it was read."""
+    verdict = job.blocker or CLAIMABLE
+    since, by, text, following, do = _SAID.get(verdict, _unknown)(job)
+    commands = tuple(f"tenure jobs {command.replace('ID', job.id, 1)}" for command in do)
+    return Why(f"job {job.id}", verdict, since, by, text, _checks(job, verdict), following, commands)
+
+
+# What is said of a verdict: since when, by whom, in words, until when, and what to do (`tenure jobs` ...).
+Said = tuple[int | None, str | None, str, int | None, tuple[str, ...]]
+
+
+def _claimable(job: JobView) -> Said:
+    text = (
+        f"It is due since {rfc3339(job.run_at)} and nothing stands in its way: it waits for a free slot of pool "
+        f"{job.pool} on a worker that knows {job.task}."
+    )
+    return job.run_at, None, text, None, ("reschedule ID --priority 0", "cancel ID")
+
+
+def _not_due(job: JobView) -> Said:
+    last = job.attempts[-1] if job.attempts else None
+    if last is not None and last.ended_at is None:
+        text = f"Its next chunk is due at {rfc3339(job.run_at)}."
+    elif last is not None and last.status == "failed":
+        text = (
+            f"Attempt {last.number} failed ({job.failures} of {job.max_attempts} this round, {job.losses} lost): "
+            f"{_error(last)}. The next one is due at {rfc3339(job.run_at)}."
+        )
+    else:
+        text = f"It is due at {rfc3339(job.run_at)}."
+    since = job.created_at if last is None else last.ended_at or last.started_at
+    return since, None, text, job.run_at, ("reschedule ID --now", "cancel ID")
+
+
+def _expired(job: JobView) -> Said:
+    assert job.start_by is not None
+    text = f"Nobody started it by {rfc3339(job.start_by)}: it is dead as soon as a worker or the reaper comes by."
+    return job.start_by, None, text, None, ("cancel ID",)
+
+
+def _running(job: JobView) -> Said:
+    since = job.attempts[-1].started_at if job.attempts else job.started_at
+    text = f"It runs on {job.worker}, attempt {job.attempts[-1].number if job.attempts else 1}."
+    if job.lease_until is not None and job.lease_until <= job.read_at:
+        text += (
+            f" Its lease ended at {rfc3339(job.lease_until)} and was not renewed: the reaper takes it back."
+        )
+    return since, job.worker, text, job.lease_until, ("watch ID", "cancel ID")
+
+
+def _waiting(_job: JobView) -> Said:
+    return None, None, "It waits for the jobs before it.", None, ("skip ID",)
+
+
+def _paused(_job: JobView) -> Said:
+    return None, None, "It is paused until its instance is resumed.", None, ("skip ID",)
+
+
+def _succeeded(job: JobView) -> Said:
+    return job.finished_at, None, "It has succeeded.", None, ()
+
+
+def _stopped(job: JobView) -> Said:
+    error = f" Its last error: {_error(job.error)}." if job.error else ""
+    text = f"It is {job.status} ({job.dead_reason}) and is not tried again by itself.{error}"
+    if job.dead_reason == DeadReason.OUTCOME_UNKNOWN:
+        text += " Whether its last call outside has happened is not known: find out before it is sent again."
+        return job.finished_at, None, text, None, ("retry ID --force --reason ...", "skip ID")
+    return job.finished_at, None, text, None, ("retry ID", "skip ID")
+
+
+def _canceled(job: JobView) -> Said:
+    text = f"It was canceled{f': {job.reason}' if job.reason else ''}."
+    return job.finished_at, None, text, None, ("retry ID",)
+
+
+def _unknown(job: JobView) -> Said:
+    return None, None, f"It may not be claimed now: {job.blocker}.", None, ()
+
+
+_SAID: dict[str, Callable[[JobView], Said]] = {
+    CLAIMABLE: _claimable,
+    "not_due": _not_due,
+    "expired": _expired,
+    "state_waiting": _waiting,
+    "state_running": _running,
+    "state_paused": _paused,
+    "state_succeeded": _succeeded,
+    "state_failed": _stopped,
+    "state_dead": _stopped,
+    "state_canceled": _canceled,
+}
+VERDICTS = tuple(_SAID)
+
+# In the order in which the claim asks: the check, the verdicts that are its no, and its question.
+_CHECKS: tuple[tuple[str, tuple[str, ...], Callable[[JobView], str]], ...] = (
+    ("state", tuple(f"state_{state}" for state in State), lambda job: f"it is {job.status}"),
+    (
+        "start_by",
+        ("expired",),
+        lambda job: f"latest start: {rfc3339(job.start_by) if job.start_by else 'any'}",
+    ),
+    ("due", ("not_due",), lambda job: f"due at {rfc3339(job.run_at)}"),
+)
+
+
+def _checks(job: JobView, verdict: str) -> tuple[Check, ...]:
+    found: list[Check] = []
+    said_no = False
+    for name, noes, text in _CHECKS:
+        state = "not_reached" if said_no else "no" if verdict in noes else "ok"
+        said_no = said_no or state == "no"
+        found.append(Check(name, state, text(job)))
+    if verdict not in _SAID:
+        found.append(Check(verdict, "no", verdict))
+    return tuple(found)
+
+
+def _error(attempt: Attempt) -> str:
+    first, _, rest = (attempt.error or attempt.cause or "no error on record").partition("\n")
+    return f"{first[:200]}{'…' if rest or len(first) > 200 else ''}"
