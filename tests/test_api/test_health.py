@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 
@@ -67,14 +68,19 @@ def test_that_it_is_not_ready_is_said_though_all_threads_wait_for_the_store() ->
         with local(Tenure(Settings(redis_url=url)).api()) as client:
             assert client.portal
             client.portal.call(take_all_threads)
+            began = time.monotonic()
 
             refused(client.get("/readyz"), 503, "STORE_UNREACHABLE")
 
+            assert time.monotonic() - began < 4
+
 
 def take_all_threads() -> None:
-    threads = anyio.to_thread.current_default_thread_limiter()
+    """For five seconds, as requests do that wait for the store."""
+    threads, borrower = anyio.to_thread.current_default_thread_limiter(), object()
     threads.total_tokens = 1
-    threads.acquire_on_behalf_of_nowait(object())
+    threads.acquire_on_behalf_of_nowait(borrower)
+    asyncio.get_running_loop().call_later(5, threads.release_on_behalf_of, borrower)
 
 
 def test_making_the_api_opens_nothing() -> None:
