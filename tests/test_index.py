@@ -246,6 +246,15 @@ def test_the_sweep_walks_over_all_tenants_once_in_a_time_that_is_known(
     assert sum(found.values()) < 1.2 * tenants
 
 
+def test_a_sweep_that_finds_no_tenant_looks_again_soon(ledgers: Ledgers, ledger: Ledger) -> None:
+    """They may have been lost, and the census about to find them."""
+    assert walk(ledgers, 2 * PAUSE_MS) == {}
+
+    ledger.index.register("acme")
+
+    assert later(ledgers, 2 * PAUSE_MS).index.sweep(TENANTS, PAUSE_MS, ROUND_MS).tenants == ["acme"]
+
+
 def test_a_page_of_the_sweep_is_three_round_trips(ledgers: Ledgers, faults: Faults) -> None:
     for number in range(50):
         ledgers.of(f"tenant-{number}").enqueue(NewJob("report"))
@@ -348,6 +357,14 @@ def test_one_lost_tenant_is_missed(ledgers: Ledgers, ledger: Ledger) -> None:
     assert set(walk(ledgers, ROUND_MS)) == {"acme", "other"}
 
 
+def test_a_tenant_that_is_gone_for_good_is_looked_for_once(ledgers: Ledgers, ledger: Ledger) -> None:
+    ledgers.index.register("acme", "gone")
+    take_census(Census(ledgers))
+    ledger.scripts.redis.srem(Index(ledgers.namespace)("tenants"), "gone")
+
+    assert [take_census(Census(ledgers)) > 0 for _ in range(3)] == [True, False, False]
+
+
 def test_a_census_is_taken_by_one_process_and_only_when_there_is_reason(
     ledgers: Ledgers, ledger: Ledger
 ) -> None:
@@ -371,34 +388,22 @@ def test_a_census_that_takes_longer_than_the_time_between_two_is_left_alone(ledg
     assert other.round() > PAUSE_S
 
 
-def test_a_census_that_fails_on_the_way_begins_again(ledgers: Ledgers, ledger: Ledger) -> None:
+def test_a_census_that_fails_on_the_way_begins_again(
+    ledgers: Ledgers, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(**_options: Any) -> Any:
+        raise ConnectionError("gone")
+
     ledger.enqueue(NewJob("report"))
     lose_index(ledger)
-    client: Any = Unreadable(ledgers.scripts.redis)
-    census = Census(Ledgers(Scripts(client, START), ledgers.namespace))
-    with pytest.raises(StoreUnreachable):
+    census = Census(ledgers)
+    with monkeypatch.context() as broken, pytest.raises(StoreUnreachable):
+        broken.setattr(ledgers.scripts.redis, "scan", gone)
         census.round()
 
-    client.scan = ledgers.scripts.redis.scan  # the connection is back
     take_census(census)
 
     assert set(walk(ledgers, ROUND_MS)) == {"acme"}
-
-
-class Unreadable:
-    """A client whose connection breaks at every SCAN."""
-
-    def __init__(self, redis: Any) -> None:
-        self._redis = redis
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._redis, name)
-
-    def scan(self, **_options: Any) -> Any:
-        raise ConnectionError("gone")
-
-    def get_primaries(self) -> list[Any]:
-        return [self]
 
 
 def test_the_census_reads_every_primary_of_a_cluster() -> None:
@@ -426,7 +431,7 @@ def test_the_census_reads_every_primary_of_a_cluster() -> None:
 
 def test_keys_that_only_look_like_a_tenants_home_are_no_tenants(ledgers: Ledgers, ledger: Ledger) -> None:
     ledger.enqueue(NewJob("report"))
-    pushed = ledger.keys("handover", name="}:meta")
+    pushed = Keys(ledgers.namespace, "other")("handover", name="}:meta")
     strange = [f"{ledgers.namespace}:{{Not a Slug}}:meta", f"{ledgers.namespace}:{{@}}:meta"]
     ledger.scripts.redis.rpush(pushed, "x")
     for name in strange:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tenure import Ctx, Tenure
+from tenure.lease.index import REAP
+from tenure.lease.jobs import News
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.loss import LossWatch
@@ -117,6 +119,17 @@ def test_the_whole_life_of_a_job_is_no_loss(
     watch.round()
     at(START + 2 * MINUTE_MS).reap()
     watch.round()
+
+    assert errors(caplog) == []
+
+
+def test_what_a_worker_guesses_before_a_claim_is_not_seen(
+    ledgers: Ledgers, ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger.enqueue(NewJob("report"))
+    ledger.index.put([News("acme", REAP, START, version=0)])
+
+    LossWatch(ledgers).round()
 
     assert errors(caplog) == []
 

@@ -12,7 +12,8 @@ local wait = (tonumber(at) or 0) - now
 if wait > 0 and wait <= round then return {text(wait)} end -- one that is longer was written before the clock went back
 if not string.match(cursor or '', '^%d+$') or #cursor > 18 then cursor = '0' end
 local found = redis.call('SSCAN', K.tenants(), cursor, 'COUNT', limit)
-wait = math.max(pause, math.floor(round * limit / math.max(limit, redis.call('SCARD', K.tenants()))))
+local size = redis.call('SCARD', K.tenants())
+wait = size == 0 and pause or math.max(pause, math.floor(round * limit / math.max(limit, size)))
 redis.call('HSET', K.walk(), 'cursor', found[1], 'next', text(now + wait))
 local answer = {text(wait)}
 for _, who in ipairs(found[2]) do answer[#answer + 1] = who end
