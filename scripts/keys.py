@@ -169,7 +169,7 @@ class Index(_Names):
 
 
 def wake_channel(namespace: str) -> str:
-    """Channel of hints: `due POOL TENANT RUN_AT`, `stop POOL TENANT ID`. Losing one costs at most a poll."""
+    """Channel of hints: `due POOL TENANT RUN_AT`, `stop POOL TENANT ID FENCE`. Losing one costs at most a poll."""
     return f"{namespace}:wake"
 
 

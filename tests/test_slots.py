@@ -247,8 +247,15 @@ def test_nothing_is_claimed_ahead_of_jobs_that_are_long_or_unknown() -> None:
 
 def test_hints_are_read_and_unknown_ones_passed_over() -> None:
     assert parse(b"due advance acme 17") == Due("advance", "acme", 17)
-    assert parse(b"stop advance acme J1") == Stop("advance", "acme", "J1")
-    for other in (b"due advance acme soon", b"sing", b"", b"\xff"):
+    assert parse(b"stop advance acme J1 7") == Stop("advance", "acme", "J1", 7)
+    for other in (
+        b"due advance acme soon",
+        b"stop advance acme J1",
+        b"stop advance acme J1 seven",
+        b"sing",
+        b"",
+        b"\xff",
+    ):
         assert parse(other) is None
 
 

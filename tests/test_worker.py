@@ -16,6 +16,7 @@ from tenure.lease.index import DUE
 from tenure.lease.jobs import JobView
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.payload import pack_args, unpack
+from tenure.scripts.keys import wake_channel
 from tenure.testing import Server, wait_until
 
 from .worker_process import WorkerProcess, alive, start_worker
@@ -416,6 +417,31 @@ def test_a_canceled_job_is_told_when_it_asks(worker: Start, shop: Shop, note: Pa
 
     wait_until(lambda: ["Canceled"] in lines(note), "the task to hear of it", seconds=3)
     assert shop.view(job).status == "canceled"
+
+
+def test_a_late_word_of_a_cancel_does_not_stop_the_round_after_it(
+    worker: Start, shop: Shop, note: Path
+) -> None:
+    job = shop.make("nap", str(note), 0.7)
+    worker()
+    first_line(note)
+    fence = shop.view(job).fence
+    shop.ledger.cancel(job)
+    shop.ledger.retry(job)
+    again = shop.running(job)
+    wait_until(lambda: str(again.fence) in str(lines(note)), "the start of the second round")
+
+    heard = shop.ledger.scripts.redis.publish(
+        wake_channel(shop.ledger.keys.namespace), f"stop advance default {job} {fence}"
+    )
+
+    view = shop.ended(job)
+    assert heard == 1
+    assert (view.status, unpack(view.result)) == ("succeeded", "rested")
+    assert [(one.status, one.cause) for one in view.attempts] == [
+        ("canceled", "canceled"),
+        ("succeeded", None),
+    ]
 
 
 def test_a_canceled_job_that_does_not_ask_is_interrupted(worker: Start, shop: Shop, note: Path) -> None:

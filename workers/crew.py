@@ -164,9 +164,9 @@ class Crew:
     def slot_of(self, row: Row) -> Slot | None:
         return next((slot for slot in self._slots.values() if row.number in slot.rows), None)
 
-    def find(self, pool: str, tenant: str, job_id: str) -> Row | None:
-        """The row of a job, if it is here."""
-        return self._by_name[pool].find(tenant, job_id)
+    def find(self, pool: str, tenant: str, job_id: str, fence: int) -> Row | None:
+        """The row of a job as it was claimed under a fence, if it is here."""
+        return self._by_name[pool].find(tenant, job_id, fence)
 
     def held_since_before(self, instant: float) -> list[Row]:
         """The rows whose leases were last confirmed before `instant`."""

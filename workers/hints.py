@@ -30,11 +30,12 @@ class Due(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """A running job has been canceled."""
+    """A running job has been canceled. It may run again since, under another fence, and then it is not meant."""
 
     pool: str
     tenant: str
     job_id: str
+    fence: int
 
 
 class Look(NamedTuple):
@@ -49,8 +50,8 @@ def parse(message: bytes) -> Due | Stop | None:
     match message.decode(errors="replace").split(" "):
         case ["due", pool, tenant, run_at] if run_at.isdigit():
             return Due(pool, tenant, int(run_at))
-        case ["stop", pool, tenant, job_id]:
-            return Stop(pool, tenant, job_id)
+        case ["stop", pool, tenant, job_id, fence] if fence.isdigit():
+            return Stop(pool, tenant, job_id, int(fence))
         case _:
             return None
 

@@ -112,10 +112,10 @@ class Pool:
         self.unsure.clear()
         return rows
 
-    def find(self, tenant: str, job_id: str) -> Row | None:
-        """The row of a job, wherever it is in this pool."""
+    def find(self, tenant: str, job_id: str, fence: int) -> Row | None:
+        """The row of a job as it was claimed under a fence, wherever it is in this pool."""
         given = [row for slot in self.slots for row in slot.rows.values()]
         for row in [*self.waiting, *given]:
-            if row.lease.id == job_id and row.lease.tenant == tenant:
+            if (row.lease.tenant, row.lease.id, row.lease.fence) == (tenant, job_id, fence):
                 return row
         return None

@@ -224,8 +224,8 @@ class Runner:
             match self._listener.heard.popleft():
                 case Due(pool, tenant, run_at):
                     self._claims.hint(pool, tenant, run_at, now)
-                case Stop(pool, tenant, job_id):
-                    self._stopping.canceled(pool, tenant, job_id)
+                case Stop(pool, tenant, job_id, fence):
+                    self._stopping.canceled(pool, tenant, job_id, fence)
                     self._house_at = now
                 case Look():
                     self._claims.look(now)

@@ -21,9 +21,9 @@ class Stopping:
         self._patience_s = hold_s - hold_s / 20 - min(grace_s, hold_s / 4)
         self._end_by = NEVER
 
-    def canceled(self, pool: str, tenant: str, job_id: str) -> None:
+    def canceled(self, pool: str, tenant: str, job_id: str, fence: int) -> None:
         """A person has canceled a job; perhaps it is ours."""
-        row = self._crew.find(pool, tenant, job_id)
+        row = self._crew.find(pool, tenant, job_id, fence)
         if row is not None:
             self.tell(row, Why.CANCELED)
 

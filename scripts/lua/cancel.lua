@@ -22,6 +22,6 @@ if reason ~= '' then put_blob(job, 'reason', reason) end
 move(verb, job)
 conclude(job)
 if before == 'running' then
-  redis.call('PUBLISH', namespace .. ':wake', 'stop ' .. job.pool .. ' ' .. tenant .. ' ' .. id)
+  redis.call('PUBLISH', namespace .. ':wake', 'stop ' .. job.pool .. ' ' .. tenant .. ' ' .. id .. ' ' .. job.fence)
 end
 return before
