@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from ..scripts.states import Cause
 from .durations import Duration, duration_ms
+from .reports import check_count, message_text
 
 T = TypeVar("T")
 
@@ -17,7 +18,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """Return this to end a chunk: `cursor` is where the next one starts, `done` and `total` are committed progress."""
+    """Return this to end a chunk: `cursor` is where the next one starts, `done` and `total` are committed progress.
+
+    A source may grow while it is read: `done` beyond `total` is no error, and shows less than 100 % without an ETA.
+    """
 
     cursor: Mapping[str, Any]
     done: int | None = None
@@ -27,6 +31,9 @@ class Continue:
 
     def __post_init__(self) -> None:
         duration_ms(self.delay, what="delay")
+        check_count(self.done, "done")
+        check_count(self.total, "total")
+        message_text(self.message)
 
 
 @dataclass(frozen=True, slots=True)

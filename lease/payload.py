@@ -15,17 +15,19 @@ DEPTH = 32
 _EMPTY = b"\x92\x90\x80"  # [[], {}]
 
 
-def pack(value: object, *, what: str, limit: int = LIMIT) -> bytes:
+def pack(value: object, *, what: str, limit: int = LIMIT, named_from: int = 0) -> bytes:
     """`value` as bytes, exact on the way back (a tuple comes back as a list).
 
-    Raises BadPayload for what msgpack cannot hold, or over `limit` bytes.
+    Raises BadPayload for what msgpack cannot hold, naming its place from the level `named_from` on, or over `limit`
+    bytes.
     """
     _check_depth(value, what)
     try:
         data = cast(bytes, msgpack.packb(value))
     except (TypeError, ValueError, OverflowError) as exc:
+        place = "".join(_place(value)[named_from:])
         raise BadPayload(
-            f"{what} cannot be stored: {exc}",
+            f"{what} cannot be stored: {f'at {place}: ' if place else ''}{exc}",
             hint="use None, bool, int (64 bit), float, str, bytes, list and dict; turn others into these first",
         ) from exc
     if len(data) > limit:
@@ -42,8 +44,19 @@ def unpack(data: bytes) -> Any:
 
 def pack_args(args: Sequence[object], kwargs: Mapping[str, object], *, what: str = "arguments") -> bytes:
     """The arguments of a call; no arguments at all are no bytes."""
-    data = pack([list(args), dict(kwargs)], what=what)
+    data = pack([list(args), dict(kwargs)], what=what, named_from=1)
     return b"" if data == _EMPTY else data
+
+
+def pack_cursor(cursor: object) -> bytes:
+    """A cursor as bytes. Raises BadPayload for one that is no mapping, or cannot be stored."""
+    try:
+        plain = dict(cast("Mapping[object, object]", cursor))
+    except (TypeError, ValueError) as exc:
+        raise BadPayload(
+            f"cursor {cursor!r:.60} is no mapping: {exc}", hint='write it like {"after": last_id}'
+        ) from exc
+    return pack(plain, what="cursor")
 
 
 def unpack_args(data: bytes) -> tuple[list[Any], dict[str, Any]]:
@@ -71,21 +84,28 @@ def _check_depth(value: object, what: str) -> None:
     raise BadPayload(f"{what} is nested deeper than {DEPTH} levels", hint="flatten it")
 
 
-def _children(node: object) -> list[object]:
-    if isinstance(node, dict):
-        return list(cast("dict[object, object]", node).values())
-    if isinstance(node, (list, tuple)):
-        return list(cast("Sequence[object]", node))
+def _place(value: object) -> list[str]:
+    """The way to the first part of `value` that cannot be stored, as `["rows"]`, `[3]`."""
+    for name, part in _parts(value):
+        try:
+            msgpack.packb(part)
+        except (TypeError, ValueError, OverflowError):
+            return [f"[{name!r:.60}]", *_place(part)]
     return []
 
 
+def _parts(node: object) -> list[tuple[object, object]]:
+    if isinstance(node, dict):
+        return list(cast("dict[object, object]", node).items())
+    if isinstance(node, (list, tuple)):
+        return list(enumerate(cast("Sequence[object]", node)))
+    return []
+
+
+def _children(node: object) -> list[object]:
+    return [part for _, part in _parts(node)]
+
+
 def _largest(value: object) -> str:
-    named = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, (list, tuple))
-        else ()
-    )
-    sizes = [(len(cast(bytes, msgpack.packb(part))), str(name)) for name, part in named]  # pyright: ignore
+    sizes = [(len(cast(bytes, msgpack.packb(part))), str(name)) for name, part in _parts(value)]
     return f"; the largest part, {max(sizes)[1]!r:.40}, has {max(sizes)[0]:,}" if sizes else ""

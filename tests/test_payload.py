@@ -66,6 +66,24 @@ def test_what_cannot_come_back_exact_is_refused_before_it_is_stored(value: Any) 
     assert "turn others into these" in refused.value.hint
 
 
+@pytest.mark.parametrize(
+    ("args", "kwargs", "place"),
+    [
+        ([1, object()], {}, "at [1]: can not"),
+        ([], {"day": {"rows": [1, {2, 3}]}}, "at ['day']['rows'][1]: can not"),
+        ([{7: {"x": 1 << 64}}], {}, "at [0][7]['x']: Integer"),
+        ([{object: 1}], {}, "at [0]: can not"),
+    ],
+)
+def test_the_place_of_what_cannot_be_stored_is_named(
+    args: list[Any], kwargs: dict[str, Any], place: str
+) -> None:
+    with pytest.raises(BadPayload) as refused:
+        pack_args(args, kwargs)
+
+    assert f"arguments cannot be stored: {place}" in str(refused.value)
+
+
 def test_the_limit_is_exact_and_names_the_largest_part() -> None:
     fits = b"x" * (LIMIT - 5)
     assert len(pack(fits, what="it")) == LIMIT

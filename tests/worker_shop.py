@@ -96,6 +96,54 @@ def odd() -> object:
     return object()
 
 
+class Nameless(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise RuntimeError("no name")
+
+
+class Unreadable(Exception, metaclass=Nameless):
+    def __str__(self) -> str:
+        raise SystemExit(7)
+
+    __repr__ = __str__
+
+
+@app.task("odd.error", retry=Retry(1))
+def odd_error(kind: str) -> object:
+    """Raises or returns what is hard to tell of."""
+    match kind:
+        case "half a character":
+            raise RuntimeError("sur \udc80")
+        case "unreadable":
+            raise Unreadable
+        case "reason":
+            raise Skip(7)  # type: ignore[arg-type]
+        case "delay":
+            error = RetryAfter("1s")
+            error.delay_ms = "soon"  # type: ignore[assignment]
+            raise error
+        case "cursor":
+            return Continue("notadict")  # type: ignore[arg-type]
+        case "unstorable cursor":
+            return Continue({"at": [1, object()]})
+        case _:
+            return Continue({}, done=-1)
+
+
+@app.background("interrupted", retry=quick)
+def interrupted(ctx: Ctx, way: str) -> Continue | None:
+    """Fails once in its second chunk, or after a checkpoint."""
+    if ctx.attempt == 2:
+        return None
+    if way == "chunk":
+        if ctx.chunk == 1:
+            os._exit(1)
+        return Continue({"at": 40}, done=40, total=100)
+    ctx.checkpoint({"at": 1}, message="no counts" * 200)
+    raise ValueError("once")
+
+
 @app.task("swallows", timeout="300ms", retry=Retry(1))
 def swallows(path: str) -> None:
     write(path, os.getpid())

@@ -8,7 +8,8 @@ import inspect
 import os
 import random
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
 from typing import Any, cast
 
 from ..lease.durations import duration_ms
@@ -24,7 +25,8 @@ from ..lease.outcome import (
     SkipRest,
     Succeed,
 )
-from ..lease.payload import pack, unpack_args
+from ..lease.payload import pack, pack_cursor, unpack_args
+from ..lease.reports import check_count, cut, message_text, storable
 from ..lease.tasks import Task
 from ..scripts.errors import BadPayload
 from ..scripts.states import Cause
@@ -55,8 +57,9 @@ class Attempts:
                 self._interrupts.disarm()
         except BaseException as exc:
             self._interrupts.disarm()  # it may have broken into the line above
-            return failed(self._interrupts.raised or exc, task, ticket.failures)
-        return returned(value)
+            ended = self._interrupts.raised or exc
+            return made(lambda: failed(ended, task, ticket.failures), task, ticket.failures)
+        return made(lambda: returned(value), task, ticket.failures)
 
     def _call(self, task: Task, ticket: Ticket) -> Any:
         args, kwargs = unpack_args(ticket.args or b"")
@@ -94,6 +97,18 @@ async def _end_all_but(current: asyncio.Task[Any]) -> None:
         await asyncio.gather(*others, return_exceptions=True)
 
 
+def made(outcome: Callable[[], Outcome], task: Task, failures: int) -> Outcome:
+    """The outcome; if it cannot be made, because what the task gave or raised is odd, the failure that says so.
+
+    So nothing a task leaves behind ends the process, which would count as lost and say nothing.
+    """
+    try:
+        return outcome()
+    except BaseException as exc:  # looking at a value runs its own code, which may raise anything
+        summary = _summary(f"its outcome cannot be told: {_sentence(exc)}")
+        return Fail(summary, Cause.RAISED, backoff(task, failures), stack=_stack(exc))
+
+
 def returned(value: Any) -> Outcome:
     """The outcome of a task that came to its end."""
     if value is None:
@@ -101,32 +116,33 @@ def returned(value: Any) -> Outcome:
     try:
         match value:
             case Continue(cursor, done, total, delay, message):
-                packed = pack(dict(cursor), what="cursor")
-                return NextChunk(packed, done, total, duration_ms(delay), message)
+                check_count(done, "done")  # again, as a class derived from it may have left that out
+                check_count(total, "total")
+                return NextChunk(pack_cursor(cursor), done, total, duration_ms(delay), message_text(message))
             case Done():
                 return Succeed(_packed(cast("Done[object]", value).result))
             case Skip():
-                return SkipRest(_cut(value.reason))
+                return SkipRest(_summary(value.reason))
             case _:
                 return Succeed(_packed(value))
     except BadPayload as exc:
         # the work is done: to do it again would end the same way
-        return Fail(_cut(f"{exc}. {exc.hint}"), _payload_cause(exc), permanent=True)
+        return Fail(_summary(f"{exc}. {exc.hint}"), _payload_cause(exc), permanent=True)
 
 
 def failed(exc: BaseException, task: Task, failures: int) -> Outcome:
     """The outcome of a task that something was raised in."""
     match exc:
         case Skip():
-            return SkipRest(_cut(exc.reason))
+            return SkipRest(_summary(exc.reason))
         case RetryAfter():
-            return Fail(_cut(_sentence(exc)), Cause.REFUSED, exc.delay_ms)
+            return Fail(_summary(_sentence(exc)), Cause.REFUSED, _delay_ms(exc))
         case OutOfTime():
             summary = f"told after {task.timeout_ms} ms that its time is up"
             return Fail(summary, Cause.TIMEOUT, backoff(task, failures), stack=_stack(exc))
         case _:
             return Fail(
-                _cut(_sentence(exc)),
+                _summary(_sentence(exc)),
                 Cause.RAISED,
                 backoff(task, failures),
                 permanent=isinstance(exc, Permanent) or task.retry.is_permanent(exc),
@@ -142,6 +158,10 @@ def backoff(task: Task, failures: int) -> int:
 _chance = random.SystemRandom()  # a plain one would be the same in every fork
 
 
+def _delay_ms(exc: RetryAfter) -> int:
+    return duration_ms(timedelta(milliseconds=exc.delay_ms), what="delay")
+
+
 def _packed(result: object) -> bytes:
     return b"" if result is None else pack(result, what="result")
 
@@ -151,21 +171,28 @@ def _payload_cause(exc: BadPayload) -> Cause:
 
 
 def _sentence(exc: BaseException) -> str:
+    name = _name_of(type(exc))
     try:
-        text = str(exc)
+        said = f"{name}: {exc!s}"
     except BaseException as second:  # a text that cannot be made must not hide what was raised
-        text = f"(its text raised {type(second).__name__})"
-    name = type(exc).__name__
-    return f"{name}: {text}" if text else name
+        said = f"{name}: (its text raised {_name_of(type(second))})"
+    return said if len(said) > len(name) + 2 else name
+
+
+_name_of = cast("Callable[[type], str]", type.__dict__["__name__"].__get__)
+"""A class's own name: its metaclass may answer another one, or raise."""
 
 
 def _stack(exc: BaseException) -> str:
-    trace = exc.__traceback__
-    while trace and trace.tb_next and trace.tb_frame.f_code.co_filename.startswith(_OURS):
-        trace = trace.tb_next
-    text = "".join(traceback.format_exception(type(exc), exc, trace, limit=-50))
-    return text[-STACK_LIMIT:]
+    try:
+        trace = exc.__traceback__
+        while trace and trace.tb_next and trace.tb_frame.f_code.co_filename.startswith(_OURS):
+            trace = trace.tb_next
+        text = "".join(traceback.format_exception(type(exc), exc, trace, limit=-50))
+    except BaseException as second:
+        text = f"(its traceback raised {_name_of(type(second))})"
+    return storable(text)[-STACK_LIMIT:]
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= SUMMARY_LIMIT else f"{text[: SUMMARY_LIMIT - 1]}…"
+def _summary(text: str) -> str:
+    return cut(storable(str(text)), SUMMARY_LIMIT)

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Protocol
 
-from ..lease.payload import pack, unpack
+from ..lease.payload import pack_cursor, unpack
+from ..lease.reports import check_count, message_text
 from ..scripts.errors import Canceled, LeaseLost
 from .wire import Ticket, Why
 
@@ -109,8 +110,14 @@ class Ctx:
         message: str = "",
         log: str | None = None,
     ) -> None:
-        """Show how far the work inside this chunk is, of a background task. Cheap: it waits for nothing."""
-        self._link.report(self._ticket, doing, total, message, [] if log is None else [log])
+        """Show how far the work inside this chunk is, of a background task. Cheap: it waits for nothing.
+
+        Text over 1,000 characters is cut. Raises BadInput for what is no count or no text.
+        """
+        check_count(doing, "doing")
+        check_count(total, "total")
+        lines = [] if log is None else [message_text(log, "log")]
+        self._link.report(self._ticket, doing, total, message_text(message), lines)
 
     def checkpoint(
         self,
@@ -122,9 +129,12 @@ class Ctx:
     ) -> None:
         """Commit the work up to `cursor` and go on. Returns when it is committed.
 
-        Raises Canceled, LeaseLost or StaleFence when this attempt may write no more.
+        Raises Canceled, LeaseLost or StaleFence when this attempt may write no more; BadInput for what is no count, no
+        text, or a cursor that cannot be stored.
         """
-        packed = pack(dict(cursor), what="cursor")
+        check_count(done, "done")
+        check_count(total, "total")
+        text, packed = message_text(message), pack_cursor(cursor)
         self.check()
-        self._link.checkpoint(self._ticket, packed, done, total, message)
+        self._link.checkpoint(self._ticket, packed, done, total, text)
         self.cursor = dict(cursor)

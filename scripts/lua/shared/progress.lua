@@ -9,8 +9,27 @@ local function working_ms(job)
   return tonumber(busy or 0) + (since and math.max(0, now - since) or 0)
 end
 
+local function write_line(job, line)
+  redis.call('RPUSH', K.lines(job.id), text(now) .. ' ' .. line)
+  redis.call('LTRIM', K.lines(job.id), -LINES, -1)
+  redis.call('HINCRBY', K.progress(job.id), 'lines', 1)
+end
+
+-- A retry begins at the last checkpoint, and watchers hear that: a new attempt, not the next chunk of an open one.
+local function say_resumed(job)
+  if job.attempts == '1' or last_attempt(job).chunks > 0 then return end
+  local done, total = unpack(redis.call('HMGET', K.progress(job.id), 'done', 'total'))
+  if tonumber(done or 0) > 0 then
+    write_line(job, 'attempt ' .. job.attempts .. ' goes on from ' .. done .. (total and ' of ' .. total or ''))
+  elseif job.cursor then
+    write_line(job, 'attempt ' .. job.attempts .. ' goes on from the last checkpoint')
+  end
+end
+
 local function start_working(job)
-  if job.background then redis.call('HSET', K.progress(job.id), 'since', text(now)) end
+  if not job.background then return end
+  redis.call('HSET', K.progress(job.id), 'since', text(now))
+  say_resumed(job)
 end
 
 local function stop_working(job)
@@ -55,10 +74,4 @@ end
 -- Other arguments are other work: what was done does not count for it. Its log goes on.
 local function restart_progress(job)
   redis.call('HDEL', K.progress(job.id), 'done', 'total', 'doing', 'samples', 'busy', 'message')
-end
-
-local function write_line(job, line)
-  redis.call('RPUSH', K.lines(job.id), text(now) .. ' ' .. line)
-  redis.call('LTRIM', K.lines(job.id), -LINES, -1)
-  redis.call('HINCRBY', K.progress(job.id), 'lines', 1)
 end

@@ -1,0 +1,44 @@
+"""What a task says of its progress, checked where it says it: a wrong value fails its first run, not a later page."""
+
+from __future__ import annotations
+
+from ..scripts.errors import BadInput
+
+MESSAGE_LIMIT = 1_000
+MOST = (1 << 53) - 1
+"""What every reader of a number holds exactly: JSON, Lua."""
+
+
+def check_count(value: int | None, what: str) -> None:
+    """Refuse what is no count of done, doing or total work."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(
+            f"{what} {value!r:.60} is a {type(value).__name__}, it must be a whole number",
+            hint=f"count rows or pages: {what}=40; without a number leave it out",
+        )
+    if not 0 <= value <= MOST:
+        raise BadInput(
+            f"{what} {value!s:.60} is out of range: 0 to 2**53 - 1",
+            hint=f"without a number leave {what} out",
+        )
+
+
+def message_text(text: str, what: str = "message") -> str:
+    """`text` as watchers get it: as characters that can be stored, and no longer than they read."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(
+            f"{what} {text!r:.60} is a {type(text).__name__}, it must be text", hint=f"{what}=str(...)"
+        )
+    return cut(storable(text), MESSAGE_LIMIT)
+
+
+def storable(text: str) -> str:
+    """`text` with halves of characters, which UTF-8 cannot hold, written out as `\\udc80`."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def cut(text: str, limit: int) -> str:
+    """`text` in at most `limit` characters."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
