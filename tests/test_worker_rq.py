@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -121,6 +122,36 @@ def test_a_suspended_worker_claims_nothing_until_rq_resumes(worker: Start, redis
     resume(redis)
 
     assert [shop.ended(one).status for one in (job, later)] == ["succeeded", "succeeded"]
+
+
+@pytest.mark.parametrize(
+    ("queue", "app", "says", "next_"),
+    [
+        ("advance", "", "error BAD_INPUT: no application was named", "set TENURE_APP=module:app"),
+        ("advance", "nosuch:app", "error BAD_INPUT: there is no module 'nosuch'", "PYTHONPATH"),
+        ("advance", "broken:app", "cannot be imported: ZeroDivisionError: division by zero", "repair that"),
+        ("BAD QUEUE", "worker_shop:app", "error BAD_INPUT: pool 'BAD QUEUE' is not a pool name", "'advance'"),
+    ],
+)
+def test_a_mistake_is_told_by_rqs_command_in_two_lines_as_by_ours(
+    env: dict[str, str], tmp_path: Path, queue: str, app: str, says: str, next_: str
+) -> None:
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    words = [sys.executable, "-m", "rq.cli", "worker", "-u", env["TENURE_REDIS_URL"], "-w", KIND, queue]
+    extra = os.pathsep.join([str(tmp_path), env.get("PYTHONPATH", ""), *sys.path])
+
+    said = subprocess.run(
+        words,
+        env={**os.environ, **env, "TENURE_APP": app, "PYTHONPATH": extra},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (said.returncode, said.stdout) == (2, "")
+    first, second = said.stderr.strip().splitlines()
+    assert says in first
+    assert next_ in second.partition("  next: ")[2]
 
 
 def test_max_jobs_is_how_many_a_worker_runs(rq: Command, shop: Shop) -> None:

@@ -7,7 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from types import FrameType
 from typing import Any, cast
 
@@ -21,7 +21,8 @@ from ..lease.jobs import Lease
 from ..lease.loop import Loop
 from ..lease.tasks import check_pool
 from ..scripts.errors import TenureError
-from .application import Application, load_application
+from .application import Application
+from .finding import find_application, mistakes_told
 from .naming import worker_name
 from .options import WorkerOptions
 from .presence import TTL_S, Presence
@@ -48,13 +49,19 @@ class LedgerWorker(BaseWorker):
         app: Application | None = None,
         options: WorkerOptions | None = None,
         zygote: Zygote | None = None,
+        started: Callable[[], None] | None = None,
         prepare_for_work: bool = True,
         **kwargs: Any,
     ) -> None:
         # RQ makes instances merely to read about a worker: those get no processes.
+        self._by_rq = app is None
+        self._started = started
         if prepare_for_work:
-            self._app = app or load_application()
-            self._options = options or options_from(os.environ)
+            with self._mistakes():
+                for pool in queues if isinstance(queues, (list, tuple)) else [queues]:
+                    check_pool(pool if isinstance(pool, str) else pool.name)
+                self._app = app or find_application()
+                self._options = options or options_from(os.environ)
             # before the first thread and the first socket of this class
             self._zygote = zygote or Zygote(slot_main(self._app))
         kwargs["prepare_for_work"] = prepare_for_work
@@ -81,8 +88,9 @@ class LedgerWorker(BaseWorker):
         `with_scheduler` and `dequeue_strategy` are RQ's and mean nothing here: `tenure scheduler` plans, and the ledger
         decides the order.
         """
-        pools = [check_pool(pool) for pool in self.queue_names()]
-        runner = self._runner = Runner(self._app, self._zygote, pools, self.name, self._options)
+        with self._mistakes():
+            runner = Runner(self._app, self._zygote, self.queue_names(), self.name, self._options)
+        self._runner = runner
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self.request_stop)
         setup_loghandlers(logging_level or "INFO", date_format, log_format, name="tenure")
@@ -92,6 +100,8 @@ class LedgerWorker(BaseWorker):
         try:
             presence.round()  # before the first claim: RQ may be suspended
             loop.start()
+            if self._started:
+                self._started()
             runner.run(burst=burst, max_jobs=max_jobs, max_idle_s=max_idle_time)
         finally:
             loop.stop(timeout=1.0)
@@ -100,6 +110,10 @@ class LedgerWorker(BaseWorker):
         if runner.broken:
             raise SystemExit(1)
         return bool(runner.crew.tally.jobs)
+
+    def _mistakes(self) -> AbstractContextManager[None]:
+        """RQ's own command would show a user's mistake as a traceback; a program of ours catches it."""
+        return mistakes_told() if self._by_rq else nullcontext()
 
     def register_birth(self) -> None:
         self._base.register_birth()
@@ -167,10 +181,16 @@ def run_worker(
     burst: bool = False,
     max_jobs: int | None = None,
     logging_level: str | None = None,
+    started: Callable[[], None] | None = None,
 ) -> bool:
-    """Run a worker in this process until it is told to stop (SIGTERM). To be called before threads are started."""
+    """Run a worker in this process until it is told to stop (SIGTERM). To be called before threads are started.
+
+    `started` is called when it is registered and about to claim.
+    """
     with closing(Zygote(slot_main(app))) as zygote, closing(app.rq_redis()) as redis:
-        worker = LedgerWorker(list(pools), name, app=app, options=options, zygote=zygote, connection=redis)
+        worker = LedgerWorker(
+            list(pools), name, app=app, options=options, zygote=zygote, started=started, connection=redis
+        )
         return worker.work(burst=burst, max_jobs=max_jobs, logging_level=logging_level)
 
 

@@ -9,7 +9,8 @@ from ..scheduler import cron_parse
 from ..scripts import errors
 from ..scripts.errors import TenureError
 from ..scripts.states import Cause, DeadReason
-from .problems import exit_code
+from ..scripts.wording import exit_code
+from . import serve
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ def explanations() -> list[Explanation]:
 def _errors() -> dict[str, type[TenureError]]:
     """Every code, with the first of the classes that have it."""
     found: dict[str, type[TenureError]] = {}
-    for module in (errors, cron_parse, refusals):
+    for module in (errors, cron_parse, refusals, serve):
         for kind in vars(module).values():
             if isinstance(kind, type) and issubclass(kind, TenureError):
                 found.setdefault(kind.code, kind)
@@ -93,6 +94,10 @@ _ERRORS: dict[str, tuple[str, str]] = {
     "MISSING_EXTRA": (
         "an optional package is needed and not installed",
         "install the extra its sentence names",
+    ),
+    "PORT_UNAVAILABLE": (
+        "another process has the port, or this user may not have it",
+        "choose another (--port), or end the process that has it: ss -ltnp",
     ),
     "STORE_ERROR": ("the server refused a call", "tenure status; and look at the server's log"),
     "STORE_UNREACHABLE": (

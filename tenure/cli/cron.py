@@ -88,7 +88,16 @@ def next_(job_key: str, tenant: str, count: int, as_json: bool) -> None:
         print_table(("FIRE TIME", "TRIGGER"), [(local_time(at), trigger) for trigger, at in planned])
 
 
-@cron.command()
+class Explain(click.Command):
+    """An expression may begin with a dash, as a mistake: it is ours to explain, and no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        odd = [arg for arg in args if arg.startswith("-") and " " in arg]
+        rest = [arg for arg in args if arg not in odd]
+        return super().parse_args(ctx, [*rest, "--", *odd] if odd and "--" not in args else args)
+
+
+@cron.command(cls=Explain)
 @click.argument("expression")
 @click.option("--tz", default="UTC", show_default=True, help="The zone on whose clock it is read.")
 @click.option(

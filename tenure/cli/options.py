@@ -13,8 +13,8 @@ import click
 from ..app import Tenure
 from ..scripts.errors import BadInput
 from ..settings import Settings
-from ..workers.application import load_application
-from .output import clean_line, say
+from ..workers.finding import find_application
+from .output import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,22 +58,12 @@ def read_settings() -> Settings:
     return Settings.load(os.environ, Path.cwd())
 
 
-def find_app(name: str | None) -> Tenure:
+def find_app(name: str | None, *, give: str = "add it, as in `tenure worker shop.jobs:app`") -> Tenure:
     """The application `module:name`; None is TENURE_APP, or `app` in tenure.toml. Raises BadInput."""
     wanted = name or read_settings().app
     if not wanted:
-        raise BadInput(
-            "no application was named",
-            hint="add it, as in `tenure worker shop.jobs:app`, or set TENURE_APP=shop.jobs:app",
-        )
-    try:
-        app = load_application(wanted)
-    except (BadInput, KeyboardInterrupt):
-        raise
-    except (Exception, SystemExit) as exc:
-        raise BadInput(
-            f"{wanted} cannot be imported: {_fault(exc)}", hint="repair that, then try again"
-        ) from exc
+        raise BadInput("no application was named", hint=f"{give}, or set TENURE_APP=shop.jobs:app")
+    app = find_application(wanted)
     if not isinstance(app, Tenure):
         raise BadInput(f"{wanted} is a {type(app).__name__}, it must be a Tenure", hint="app = Tenure()")
     return app
@@ -83,16 +73,3 @@ def warn(app: Tenure) -> None:
     """Say what the store's operator should know. Opens the store."""
     for warning in app.store.facts.warnings:
         say(f"warning: {warning}")
-
-
-def _fault(exc: BaseException) -> str:
-    """What the user's own module raised, and the last line of his code it came through."""
-    if isinstance(exc, SyntaxError):
-        return f"{exc.msg} ({exc.filename}, line {exc.lineno})"
-    where, trace = "", exc.__traceback__
-    while trace:
-        module = str(trace.tb_frame.f_globals.get("__name__"))
-        if module.partition(".")[0] not in ("tenure", "importlib"):
-            where = f" ({trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno})"
-        trace = trace.tb_next
-    return clean_line(f"{type(exc).__name__}: {exc}{where}")

@@ -1,4 +1,4 @@
-"""What went wrong, in words and as an exit code: the one table from errors to exits."""
+"""What went wrong, in words on stderr and as an exit code."""
 
 from __future__ import annotations
 
@@ -8,40 +8,12 @@ import sys
 import click
 from redis.exceptions import RedisError
 
-from ..scripts.errors import (
-    BadInput,
-    Canceled,
-    Conflict,
-    LeaseLost,
-    LeaseTaken,
-    NotFound,
-    StaleFence,
-    StoreError,
-    StoreUnreachable,
-    TenureError,
-)
+from ..scripts.errors import TenureError
 from ..scripts.store_errors import store_error
+from ..scripts.wording import exit_code, in_words
 from .output import clean
 
 INTERRUPTED = 130
-
-# The first row that fits decides, so a class stands before its bases.
-_EXITS: tuple[tuple[type[TenureError], int], ...] = (
-    (BadInput, 2),
-    (NotFound, 3),
-    (Conflict, 4),
-    (StaleFence, 4),
-    (LeaseLost, 4),
-    (LeaseTaken, 4),
-    (Canceled, 4),
-    (StoreUnreachable, 5),
-    (StoreError, 4),
-    (TenureError, 1),
-)
-
-
-def exit_code(kind: type[TenureError]) -> int:
-    return next(code for base, code in _EXITS if issubclass(kind, base))
 
 
 def report(exc: BaseException) -> int:
@@ -58,8 +30,7 @@ def report(exc: BaseException) -> int:
     said = store_error(exc, "the store") if isinstance(exc, RedisError) else exc
     if not isinstance(said, TenureError):
         raise exc
-    click.echo(f"error {said.code}: {clean(str(said))}", err=True)
-    click.echo(f"  next: {clean(said.hint) or f'tenure explain {said.code}'}", err=True)
+    click.echo(clean(in_words(said)), err=True)
     return exit_code(type(said))
 
 

@@ -40,10 +40,13 @@ def worker(app_name: str | None, pools: tuple[str, ...], slots: int, burst: bool
     for pool in pools:
         check_pool(pool)
     app = find_app(app_name)
-    say(f"worker with {slots} slots in each of {', '.join(pools)}; Ctrl-C stops it")
+
+    def started() -> None:
+        say(f"worker with {slots} slots in each of {', '.join(pools)}; Ctrl-C stops it")
+
     try:
         # it forks the slots before the store is opened, so nothing here may open it
-        run_worker(app, pools, options=WorkerOptions(slots=slots), burst=burst)
+        run_worker(app, pools, options=WorkerOptions(slots=slots), burst=burst, started=started)
     finally:
         app.close()
     say("worker has stopped")

@@ -21,6 +21,12 @@ PORT = 8321
 STOP_S = 3
 
 
+class PortUnavailable(TenureError):
+    """A port that another process has, or that this user may not have."""
+
+    code = "PORT_UNAVAILABLE"
+
+
 @click.command()
 @app_argument
 @click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
@@ -44,7 +50,7 @@ def api(app_name: str | None, host: str, port: int) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there. Raises BadInput, MissingExtra, or a TenureError when the port is taken."""
+    """A socket that listens there. Raises BadInput, MissingExtra, PortUnavailable."""
     if find_spec("uvicorn") is None:
         raise MissingExtra("serving HTTP needs the package uvicorn", hint="pip install 'tenure[serve]'")
     family = _loopback(host)
@@ -54,7 +60,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as exc:
         listener.close()
-        raise TenureError(
+        raise PortUnavailable(
             f"port {port} on {host} cannot be used: {exc.strerror}; expected a free port",
             hint=f"choose another: --port {port + 1 if port < 65535 else PORT}",
         ) from exc
