@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..lease.eta import estimate
+from ..lease.eta import remaining
 from ..lease.jobs import JobView
 from ..scripts.states import State
 from .plain import Json, instant
@@ -25,20 +25,15 @@ def percent(view: JobView) -> float | None:
 
 
 def eta(view: JobView) -> Json | None:
-    """When it will have ended; None once it has.
-
-    A task that waits for its next chunk works on from when that is due.
-    """
+    """When it will have ended; None once it has."""
     if view.ended or view.progress is None:
         return None
-    at_work = view.status in (State.RUNNING, State.PENDING)
-    left = estimate(view.progress, view.read_at) if at_work else None
+    left = remaining(view)
     if left is None:
         return ESTIMATING
-    start = max(view.read_at, view.run_at) if view.status is State.PENDING else view.read_at
     return {
         "state": "known",
-        "at": instant(start + left.likely_ms),
-        "low": instant(start + left.low_ms),
-        "high": instant(start + left.high_ms),
+        "at": instant(view.read_at + left.likely_ms),
+        "low": instant(view.read_at + left.low_ms),
+        "high": instant(view.read_at + left.high_ms),
     }

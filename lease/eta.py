@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median, quantiles
 
-from .jobs import Progress
+from ..scripts.states import State
+from .jobs import JobView, Progress
 
 FEWEST = 4
 LONGEST_MS = 366 * 86_400_000
@@ -20,15 +21,28 @@ LONGEST_MS = 366 * 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Eta:
-    """Remaining working time in ms: likely, and between `low` and `high`."""
+    """Remaining time in ms: likely, and between `low` and `high`."""
 
     likely_ms: int
     low_ms: int
     high_ms: int
 
 
+def remaining(view: JobView) -> Eta | None:
+    """How long from when it was read until a job has ended: what waits for its next attempt or chunk works on from when
+    that is due. None while it does not deserve a number, and once it has ended.
+    """
+    if view.progress is None or view.status not in (State.RUNNING, State.PENDING):
+        return None
+    left = estimate(view.progress, view.read_at)
+    if left is None:
+        return None
+    wait = max(0, view.run_at - view.read_at) if view.status is State.PENDING else 0
+    return Eta(left.likely_ms + wait, left.low_ms + wait, left.high_ms + wait)
+
+
 def estimate(progress: Progress, now: int) -> Eta | None:
-    """The remaining time at `now` (epoch ms), or None while it does not deserve a number."""
+    """The remaining working time at `now` (epoch ms), or None while it does not deserve a number."""
     if progress.total is None or progress.done is None or progress.done >= progress.total:
         return None
     rates = _rates(progress.samples)

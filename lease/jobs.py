@@ -152,6 +152,11 @@ class JobView:
         return self.status in ENDED
 
     @property
+    def why_dead(self) -> str | None:
+        """Why it is dead or failed; one that was canceled since keeps its `dead_reason`, and is dead no more."""
+        return self.dead_reason if self.status in (State.DEAD, State.FAILED) else None
+
+    @property
     def operation_key(self) -> str:
         return f"{self.id}.{self.edit}"
 

@@ -233,7 +233,12 @@ class Ledger:
         return self._cancel("skip", job_id, f"skipped: {reason}" if reason else "skipped")
 
     def _cancel(self, verb: str, job_id: str, reason: str) -> str:
-        return self.scripts.run(self._call("cancel", {"verb": verb, "id": job_id, "reason": reason}, _word))
+        try:
+            return self.scripts.run(
+                self._call("cancel", {"verb": verb, "id": job_id, "reason": reason}, _word)
+            )
+        except NotFound:
+            raise self._not_found(job_id) from None
 
     def retry(
         self,
@@ -273,9 +278,7 @@ class Ledger:
         """One job, with the newest `lines` log lines. Raises NotFound."""
         found = self.get_many([job_id], lines)
         if not found:
-            raise NotFound(
-                f"job {job_id!r:.40} is not in the ledger of tenant {self.tenant}", hint="tenure jobs list"
-            )
+            raise self._not_found(job_id)
         return found[0]
 
     def get_many(self, job_ids: Sequence[str], lines: int = 0) -> Sequence[JobView]:
@@ -309,6 +312,10 @@ class Ledger:
             (task, state): int(n) for key, n in views.pairs(flat) for task, _, state in [key.rpartition("|")]
         }
 
+    def background_tasks(self) -> Sequence[str]:
+        """The tasks whose oldest or newest job is a background task."""
+        return self.scripts.run(self._call("background_tasks", {}, texts))
+
     def standing(self) -> Sequence[News]:
         """What the index should know of this tenant, read from the ledger itself; the sweep puts it there."""
         return self.scripts.run(self.standing_call())
@@ -320,6 +327,11 @@ class Ledger:
         self, script: str, args: Mapping[str, Arg], parse: Callable[[Any], T], rest: Sequence[Arg] = ()
     ) -> Call[T]:
         return Call(script, self.keys.home, args, parse, rest)
+
+    def _not_found(self, job_id: str) -> NotFound:
+        return NotFound(
+            f"job {job_id!r:.40} is not in the ledger of tenant {self.tenant}", hint="tenure jobs list"
+        )
 
     def _enqueued(self, reply: Any) -> tuple[Sequence[Enqueued | TenureError], Sequence[News]]:
         answers = [

@@ -14,6 +14,7 @@ from ..scripts import Call
 from ..scripts.errors import BadInput
 from ..scripts.loader import Arg, texts
 from ..scripts.states import State
+from .index import DUE
 from .jobs import JobView, Page
 
 if TYPE_CHECKING:
@@ -39,6 +40,17 @@ def list_jobs(
     return _merge(ledger, sources, positions, order, lambda job: tasks is None or job.task in tasks, limit)
 
 
+def pending_pools(ledger: Ledger) -> list[str]:
+    """The pools that have pending jobs."""
+    return [pool for pool in _pools(ledger) if _read(ledger, "queue", pool, 0, 1)[2]]
+
+
+def _pools(ledger: Ledger) -> list[str]:
+    """The pools that have pending jobs, or had some that nobody has looked for since."""
+    queues = {news.queue for news in ledger.standing() if news.queue.startswith(DUE)}
+    return sorted(queue.removeprefix(DUE) for queue in queues)
+
+
 def _state(status: str | None) -> State | None:
     try:
         return State(status) if status else None
@@ -49,10 +61,7 @@ def _state(status: str | None) -> State | None:
 def _sources(ledger: Ledger, status: State | None, tasks: Collection[str] | None) -> list[tuple[str, str]]:
     """(family, name) of the lists that together hold the jobs asked for."""
     if status is State.PENDING:
-        pools = {
-            news.queue.removeprefix("due:") for news in ledger.standing() if news.queue.startswith("due:")
-        }
-        return [("queue", pool) for pool in sorted(pools)]
+        return [("queue", pool) for pool in _pools(ledger)]
     if status is State.RUNNING:
         return [("running", "")]
     if status is State.SUCCEEDED:

@@ -7,6 +7,7 @@ import click
 from ..api import views
 from ..lease.jobs import JobView, Page
 from ..lease.ledger import Ledger
+from ..lease.listing import list_jobs
 from ..lease.requests import Options
 from ..scripts.errors import BadInput, NotFound
 from .arguments import read_arguments
@@ -41,7 +42,7 @@ def start(
     tenure background start orders.sync '{"shop": "berlin"}' --app shop.jobs:app
     """
     args, kwargs = read_arguments(arguments)
-    app = find_app(app_name)
+    app = find_app(app_name, give="add --app shop.jobs:app")
     try:
         found = app.registry.get(task)
         if not found.background:
@@ -89,9 +90,8 @@ def list_(tenant: str, task: str | None, limit: int, cursor: str | None, as_json
 def watch(job_id: str, tenant: str, as_json: bool) -> None:
     """Watch percent, rate and ETA until it has ended; exit code 1 unless it succeeded."""
     with opened() as app:
-        ledger = app.ledger(tenant)
-        _get(ledger, job_id)
-        watch_job(ledger, job_id, views.background_task if as_json else None)
+        _get(app.ledger(tenant), job_id)
+        watch_job(app, tenant, job_id, views.background_task if as_json else None)
 
 
 @background.command()
@@ -110,15 +110,19 @@ def cancel(job_id: str, tenant: str, reason: str, as_json: bool) -> None:
 
 
 def _page(ledger: Ledger, task: str | None, limit: int, cursor: str | None) -> Page:
-    """A page of background tasks. Other jobs lie between them, so it may be short: `PAGES` are read at most."""
-    page = ledger.list(task=task, limit=limit, cursor=cursor)
-    found = [job for job in page.items if job.background]
-    for _ in range(PAGES - 1):
-        if page.next_cursor is None or len(found) == limit:
-            break
-        page = ledger.list(task=task, limit=limit - len(found), cursor=page.next_cursor)
+    """A page of background tasks.
+
+    A task that has not always been one has other jobs between them, so the page may be short: `PAGES` are read at most.
+    """
+    tasks = ledger.background_tasks() if task is None else [task]
+    found: list[JobView] = []
+    for _ in range(PAGES):
+        page = list_jobs(ledger, status=None, tasks=tasks, limit=limit - len(found), cursor=cursor)
         found += [job for job in page.items if job.background]
-    return Page(found, page.next_cursor)
+        cursor = page.next_cursor
+        if cursor is None or len(found) == limit:
+            break
+    return Page(found, cursor)
 
 
 def _get(ledger: Ledger, job_id: str) -> JobView:

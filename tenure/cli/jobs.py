@@ -14,11 +14,23 @@ from ..lease.payload import unpack, unpack_args
 from ..scripts.states import State
 from .by_hand import reschedule, retry, skip
 from .options import opened, output_option, tenant_option
-from .output import clean, clean_line, local_time, print_fields, print_json, print_table, say, span
+from .output import (
+    clean,
+    clean_line,
+    cut,
+    lasted,
+    local_time,
+    print_fields,
+    print_json,
+    print_table,
+    say,
+)
 from .progress import describe
+from .register import say_unserved
 from .watch import watch as watch_job
 
 LONGEST_VALUE = 500
+LONGEST_ERROR = 100
 
 
 @click.group()
@@ -66,15 +78,20 @@ def show(job_id: str, tenant: str, lines: int, as_json: bool) -> None:
     """Show one job with its attempts, its error and its log."""
     with opened() as app:
         job = app.ledger(tenant).get(job_id, lines)
+        say_unserved(app, job)
     if as_json:
         print_json(views.job_with_attempts(job))
         return
     print_fields(_fields(job))
     if job.attempts:
         click.echo()
-        print_table(("#", "STATUS", "CAUSE", "STARTED", "LASTED", "ERROR"), map(_attempt_row, job.attempts))
-    if job.error and job.error.stack:
-        click.echo(f"\nthe error of attempt {job.error.number}\n{clean(job.error.stack).rstrip()}")
+        print_table(
+            ("#", "STATUS", "CAUSE", "WORKER", "FENCE", "STARTED", "LASTED", "ERROR"),
+            map(_attempt_row, job.attempts),
+        )
+    if job.error and (job.error.stack or _brief(job.error) != job.error.error):
+        whole = clean(job.error.stack or job.error.error or "").rstrip()
+        click.echo(f"\nthe error of attempt {job.error.number}\n{whole}")
     if job.progress and job.progress.lines:
         click.echo()
         for number, at, text in job.progress.lines:
@@ -88,7 +105,7 @@ def show(job_id: str, tenant: str, lines: int, as_json: bool) -> None:
 def watch(job_id: str, tenant: str, as_json: bool) -> None:
     """Watch a job until it has ended; exit code 1 unless it succeeded."""
     with opened() as app:
-        watch_job(app.ledger(tenant), job_id, views.job if as_json else None)
+        watch_job(app, tenant, job_id, views.job if as_json else None)
 
 
 @jobs.command()
@@ -118,7 +135,7 @@ def say_more(cursor: str | None) -> None:
 
 
 def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:
-    reason = job.reason if job.status is State.CANCELED else job.dead_reason or job.reason
+    reason = job.why_dead or job.reason
     yield "id", job.id
     yield "tenant", job.tenant
     yield "task", job.task
@@ -144,16 +161,21 @@ def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:
 
 
 def _attempt_row(attempt: Attempt) -> tuple[str, ...]:
-    lasted = "" if attempt.ended_at is None else span(attempt.ended_at - attempt.started_at)
-    error = attempt.error or ""
     return (
         str(attempt.number),
         attempt.status,
         attempt.cause or "",
+        attempt.worker,
+        str(attempt.fence),
         local_time(attempt.started_at),
-        lasted,
-        error,
+        "" if attempt.ended_at is None else lasted(attempt.ended_at - attempt.started_at),
+        _brief(attempt),
     )
+
+
+def _brief(attempt: Attempt) -> str:
+    """An error as a table has room for it; below the table, and in JSON, it stands whole."""
+    return cut(clean_line(attempt.error or ""), LONGEST_ERROR)
 
 
 def _arguments(job: JobView) -> str | None:

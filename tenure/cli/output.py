@@ -80,6 +80,11 @@ def span(ms: int) -> str:
     return f"{minutes}m{seconds % 60:02}s" if minutes else f"{seconds}s"
 
 
+def lasted(ms: int) -> str:
+    """How long something took: `35ms`, or as `span` from a second on."""
+    return f"{ms}ms" if ms < 1000 else span(ms)
+
+
 def colors() -> bool:
     """Whether stdout is a terminal that may be given colours."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..api.progress import percent
-from ..lease.eta import Eta, estimate
+from ..lease.eta import Eta, remaining
 from ..lease.jobs import JobView, Progress
 from ..scripts.states import State
 from .output import span
@@ -62,7 +62,7 @@ def shown(job: JobView) -> Shown:
         done=max(progress.done or 0, progress.doing or 0),
         total=progress.total,
         rate=_measured(progress),
-        eta=None if job.ended else estimate(progress, job.read_at),
+        eta=remaining(job),
         ended=job.ended,
         why=_why(job) if job.ended and job.status is not State.SUCCEEDED else "",
     )
@@ -72,7 +72,7 @@ def _why(job: JobView) -> str:
     """What a plain job has to say beyond its state."""
     if job.status is State.RUNNING and job.worker:
         return f"on {job.worker}"
-    return f"({job.dead_reason or job.reason})" if job.dead_reason or job.reason else ""
+    return f"({job.why_dead or job.reason})" if job.why_dead or job.reason else ""
 
 
 def _measured(progress: Progress) -> float | None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
 from datetime import datetime
-from typing import Any, cast
 
 import click
 from rq.worker import BaseWorker
 
 from ..api.plain import escaped, instant
-from ..app import Tenure
 from ..connection import ServerFacts
+from ..lease.listing import pending_pools
 from ..scripts.states import State
 from .options import opened, output_option, tenant_option, warn
-from .output import local_time, print_fields, print_json, print_table
+from .output import local_time, print_fields, print_json, print_table, say
+from .register import live_workers, no_worker, unserved
 
 Counts = dict[tuple[str, str], int]
 
@@ -27,29 +26,23 @@ def status(tenant: str, as_json: bool) -> None:
     """Show the server, the workers, and a tenant's jobs by state and task."""
     with opened() as app:
         warn(app)
-        facts, counts, workers = app.store.facts, app.ledger(tenant).counts(), _workers(app)
+        facts, ledger, known = app.store.facts, app.ledger(tenant), live_workers(app)
+        counts, odd, workers = ledger.counts(), unserved(pending_pools(ledger), known), known or []
+    for pool in odd:
+        say(f"jobs of tenant {tenant} wait: {no_worker(pool)}")
     if as_json:
         print_json(
             {
                 "server": _server(facts),
                 "workers": [_worker(one) for one in workers],
                 "tenant": tenant,
+                "unservedPools": [escaped(pool) for pool in odd],
                 "jobs": {state: _by_state(counts)[state] for state in State},
                 "tasks": _by_task(counts),
             }
         )
     else:
         _print(tenant, facts, counts, workers)
-
-
-def _workers(app: Tenure) -> list[BaseWorker]:
-    """Those in RQ's register; a worker tells it every two seconds that it lives. On a cluster that RQ was given no
-    server for there can be none."""
-    if app.store.facts.cluster and app.settings.rq_url is None:
-        return []
-    with closing(app.rq_redis()) as redis:
-        found: list[BaseWorker] = cast(Any, BaseWorker).all(connection=redis)
-    return sorted(found, key=lambda worker: worker.name)
 
 
 def _print(tenant: str, facts: ServerFacts, counts: Counts, workers: list[BaseWorker]) -> None:

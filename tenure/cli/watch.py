@@ -11,23 +11,26 @@ from collections.abc import Callable
 import click
 
 from ..api.progress import percent
+from ..app import Tenure
 from ..lease.jobs import JobView
-from ..lease.ledger import Ledger
 from ..scripts.errors import JobFailed
 from ..scripts.states import State
 from .output import clean_line, cut, say
 from .progress import describe
+from .register import say_unserved
 
 PAUSE_S = 0.25
 STEP = 10.0
 Json = Callable[[JobView], object]
 
 
-def watch(ledger: Ledger, job_id: str, as_json: Json | None = None) -> None:
+def watch(app: Tenure, tenant: str, job_id: str, as_json: Json | None = None) -> None:
     """Show a job until it has ended. Raises JobFailed unless it succeeded, NotFound."""
+    ledger = app.ledger(tenant)
     show = _jsonl(as_json) if as_json else _drawn if sys.stdout.isatty() else _plain()
     try:
         job = ledger.get(job_id)
+        say_unserved(app, job)
         show(job)
         while not job.ended:
             time.sleep(PAUSE_S)
@@ -41,7 +44,7 @@ def watch(ledger: Ledger, job_id: str, as_json: Json | None = None) -> None:
     if job.status is not State.SUCCEEDED:
         error = f": {job.error.error}" if job.error else ""
         raise JobFailed(
-            f"job {job.id} of {job.task} is {job.status} ({job.dead_reason or job.reason or 'by hand'}){error}",
+            f"job {job.id} of {job.task} is {job.status} ({job.why_dead or job.reason or 'by hand'}){error}",
             hint=f"tenure jobs show {job.id}",
         )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.cli.output import clean, clean_line, local_time, span
+from tenure.cli.output import clean, clean_line, lasted, local_time, span
 
 from .terminal import Cli
 
@@ -83,7 +83,12 @@ def test_whatever_shows_data_shows_it_as_json_too(cli: Cli, command: tuple[str, 
             "tenure jobs list",
         ),
         (["jobs", "watch", "NONE"], 3, "job 'NONE' is not in", "tenure jobs list"),
-        (["jobs", "cancel", "NONE"], 3, "job NONE is not in", ""),
+        (
+            ["jobs", "cancel", "NONE"],
+            3,
+            "job 'NONE' is not in the ledger of tenant default",
+            "tenure jobs list",
+        ),
         (["background", "watch", "NONE"], 3, "job 'NONE' is not in", ""),
         (["background", "cancel", "NONE"], 3, "job 'NONE' is not in", ""),
         (["cron", "show", "no.such"], 3, "schedule 'no.such' is not stored", "tenure cron list"),
@@ -93,6 +98,9 @@ def test_whatever_shows_data_shows_it_as_json_too(cli: Cli, command: tuple[str, 
         (["jobs", "list", "--cursor", "%%"], 2, "cursor '%%' is not one this list gave", "without a cursor"),
         (["jobs", "list", "--tenant", "A B"], 2, "tenant 'A B' is not a slug", "acme"),
         (["cron", "explain", "61 * * * *"], 2, "minute: 61 is above 59", "five are crontab"),
+        (["cron", "explain", "-1 * * * *"], 2, "minute", "five are crontab"),
+        (["cron", "explain", "-o", "json", "-1 * * * mon"], 2, "minute", "five are crontab"),
+        (["background", "start", "shop.count"], 2, "no application was named", "--app shop.jobs:app"),
         (["cron", "explain", "@daily", "--tz", "Europe/Berln"], 2, "did you mean 'Europe/Berlin'", "IANA"),
         (["explain", "STALE_FENSE"], 2, "code 'STALE_FENSE' is not one", "tenure explain STALE_FENCE"),
         (["worker", "nosuch:app"], 2, "there is no module 'nosuch'", "PYTHONPATH"),
@@ -150,6 +158,13 @@ def test_a_server_that_is_away_is_exit_5(cli: Cli) -> None:
     assert "secret" not in said.err
 
 
+def test_a_worker_that_does_not_start_does_not_say_that_it_runs(cli: Cli) -> None:
+    said = cli.run("worker", "shop:app", TENURE_REDIS_URL="redis://127.0.0.1:1/0")
+
+    assert said.code == 5
+    assert "Ctrl-C" not in said.err
+
+
 @pytest.mark.parametrize("url", ["http://here", "redis://", "redis://h:port", "redis://h:1/x"])
 def test_a_wrong_url_is_exit_2(cli: Cli, url: str) -> None:
     said = cli("status", TENURE_REDIS_URL=url)
@@ -195,7 +210,7 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(cli: Cli) -> None:
         said = cli("api", "shop:app", "--port", str(port))
 
     assert said.code == 1
-    assert f"port {port} on 127.0.0.1 cannot be used" in said.err
+    assert f"error PORT_UNAVAILABLE: port {port} on 127.0.0.1 cannot be used" in said.err
     assert f"--port {port + 1}" in said.err
 
 
@@ -306,6 +321,11 @@ def test_times_are_local_and_carry_their_offset(monkeypatch: pytest.MonkeyPatch)
 )
 def test_durations_are_short(ms: int, shown: str) -> None:
     assert span(ms) == shown
+
+
+@pytest.mark.parametrize(("ms", "shown"), [(0, "0ms"), (999, "999ms"), (1_000, "1s"), (61_000, "1m01s")])
+def test_what_took_less_than_a_second_is_told_in_milliseconds(ms: int, shown: str) -> None:
+    assert lasted(ms) == shown
 
 
 def test_settings_come_with_their_source_and_without_passwords(cli: Cli, tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def test_another_start_under_the_same_key_is_refused(cli: Cli, app: Tenure) -> N
 
     assert (said.code, said.out) == (4, "")
     assert "KEY_REUSED" in said.err
+    assert "the key is 'once'" in said.err
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,21 @@ def test_only_background_tasks_are_listed(cli: Cli, app: Tenure) -> None:
     assert sorted(one["id"] for one in first["items"] + rest["items"]) == sorted(tasks)
     assert len(first["items"]) == 2
     assert all(task in cli("background", "list").out for task in tasks)
+
+
+def test_background_tasks_are_found_behind_any_number_of_jobs(cli: Cli, app: Tenure) -> None:
+    ledger = app.ledger()
+    tasks = [ledger.enqueue(NewJob("sync", fields={"background": "1"})).id for _ in range(3)]
+    for task in range(30):
+        ledger.enqueue_many([NewJob(f"report.{task}") for _ in range(20)])
+    ledger.enqueue_many([NewJob("sync") for _ in range(3)])  # it is a plain task now
+
+    found = cli("background", "list", "--limit", "2", "-o", "json").json
+    rest = cli("background", "list", "--limit", "2", "-o", "json", "--cursor", found["nextCursor"]).json
+
+    assert sorted(one["id"] for one in found["items"] + rest["items"]) == sorted(tasks)
+    assert len(found["nextCursor"]) < 100
+    assert rest["nextCursor"] is None
 
 
 def test_a_task_is_canceled(cli: Cli, app: Tenure) -> None:
@@ -154,6 +170,13 @@ def test_the_line_has_share_count_rate_and_eta(view: JobView) -> None:
 
     assert line == "running    20.0% [##..........] 2,000/10,000  100/s  1m20s left (1m13s-1m28s)"
     assert len(line) < 80
+
+
+def test_the_line_counts_from_when_the_next_attempt_is_due(view: JobView) -> None:
+    waits = replace(view, status=State.PENDING, run_at=view.read_at + 3_600_000, progress=progress())
+
+    assert "1h01m left" in describe(waits)
+    assert "ETA: estimating" in describe(replace(waits, progress=progress(samples=())))
 
 
 def test_the_line_does_not_guess(view: JobView) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tenure import Tenure
@@ -69,6 +71,50 @@ def test_a_dead_job_shows_what_killed_it(cli: Cli, now_ledger: Ledger) -> None:
     assert 'arguments  1, day="monday"\n' in shown
     assert "ValueError: no rows" in shown
     assert "\nthe error of attempt 1\nTraceback (most recent call here):\n  in report\n" in shown
+
+
+def test_each_attempt_shows_its_worker_its_fence_and_how_long_it_took(cli: Cli, now_ledger: Ledger) -> None:
+    job = now_ledger.enqueue(NewJob("report"))
+    lease = claim(now_ledger, "host.7.ab")
+    now_ledger.settle(lease, Fail("x" * 4_000, permanent=True))
+
+    shown = cli("jobs", "show", job.id).out
+    narrow = cli.on_screen("jobs", "show", job.id, columns=100)
+
+    heads, row = (line.split() for line in shown.splitlines() if line.startswith(("#", "1  ")))
+    assert heads == ["#", "STATUS", "CAUSE", "WORKER", "FENCE", "STARTED", "LASTED", "ERROR"]
+    assert row[1:5] == ["failed", "raised", "host.7.ab", str(lease.fence)]
+    assert re.fullmatch(r"\d+ms|\d+s", row[7])
+    assert row[8] == "x" * 99 + "…"
+    assert f"the error of attempt 1\n{'x' * 4_000}\n" in shown
+    assert max(len(line) for line in narrow.splitlines() if not line.startswith("xxx")) <= 100
+
+
+def test_a_canceled_job_is_no_longer_dead(cli: Cli, now_ledger: Ledger) -> None:
+    job = now_ledger.enqueue(NewJob("report"))
+    now_ledger.settle(claim(now_ledger), Fail("broken", permanent=True))
+
+    cli("jobs", "cancel", job.id)
+
+    shown = cli("jobs", "show", job.id, "-o", "json").json
+    assert (shown["status"], shown["deadReason"]) == ("canceled", None)
+
+
+def test_a_pool_that_no_worker_serves_is_told(cli: Cli, app: Tenure, now_ledger: Ledger) -> None:
+    if app.store.facts.cluster:
+        pytest.skip("RQ has no register on a cluster")
+    job = now_ledger.enqueue(NewJob("report", pool="advnce", when="+60000"))
+    says = "no live worker serves pool 'advnce': tenure worker --pool advnce"
+
+    shown, status = cli("jobs", "show", job.id), cli("status")
+    as_json = cli("status", "-o", "json").json
+    now_ledger.cancel(job.id)
+
+    assert says in shown.err
+    assert says in status.err
+    assert as_json["unservedPools"] == ["advnce"]
+    assert says not in cli("jobs", "show", job.id).err
+    assert says not in cli("status").err
 
 
 def test_what_a_task_wrote_cannot_steer_the_terminal(cli: Cli, now_ledger: Ledger) -> None:
