@@ -119,9 +119,16 @@ def test_a_scheduler_stores_what_is_declared_and_fires_it(
 
 @pytest.mark.parametrize("command", ["worker", "scheduler", "api"])
 def test_every_process_that_stays_looks_after_the_index(
-    cli: Cli, app: Tenure, running: list[subprocess.Popen[str]], port: int, command: str
+    cli: Cli,
+    app: Tenure,
+    running: list[subprocess.Popen[str]],
+    port: int,
+    command: str,
+    request: pytest.FixtureRequest,
 ) -> None:
     """So that what is lost there only delays, whichever processes are up: the walk and the census leave their marks."""
+    if command == "worker":
+        request.getfixturevalue("workers")
     options = {"worker": ["--slots", "1"], "api": ["--port", str(port)]}.get(command, [])
     process = cli.start(command, "shop:app", *options)
     running.append(process)
