@@ -712,6 +712,18 @@ def test_the_reaper_is_told_of_a_latest_start(ledger: Ledger, at: At) -> None:
     assert at(START + 7_000).index.take(REAP, 10).tenants == ["acme"]
 
 
+def test_a_stray_entry_among_the_latest_starts_harms_no_job(ledger: Ledger, store: Store) -> None:
+    """The row decides, and the entry goes."""
+    lease = running(ledger)
+    starts = ledger.keys("starts")
+    store.redis.zadd(starts, {lease.id: START, "01J00000000000000000000000": START})
+
+    assert ledger.reap() == []
+
+    assert view(ledger, lease).status == "running"
+    assert not store.redis.exists(starts)
+
+
 def test_the_sweep_finds_a_latest_start_that_the_index_lost(ledger: Ledger) -> None:
     ledger.enqueue(NewJob("report", fields={"start_by": "+5000"}))
 
