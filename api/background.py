@@ -35,13 +35,9 @@ class Background:
         """Start a task; asked again with the same idempotency key, answer the one that runs."""
         fields = Fields.of_body(body, START, later=START_LATER)
         call, reason = read_call(fields, self._app.registry), fields.text("reason")
-        options = Options(
-            tenant=fields.tenant(),
-            idempotency_key=fields.text("idempotencyKey"),
-            idempotency_fields=fields.texts("idempotencyFields"),
-            source="api",
-        )
+        tenant, key, by = fields.tenant(), fields.text("idempotencyKey"), fields.texts("idempotencyFields")
         fields.done()
+        options = Options(tenant=tenant, idempotency_key=key, idempotency_fields=by, source="api")
         assert call
         started = self._app.enqueue(offered(call.task), call.args, call.kwargs, options)
         view = self._app.ledger(options.tenant).get(started.id)

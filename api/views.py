@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from ..lease.jobs import Attempt, JobView
-from ..lease.payload import unpack, unpack_args
+from ..lease.payload import unpack_args
 from ..lease.tasks import Task
 from ..lease.why import Why
 from ..scripts.states import Cause, State
@@ -63,7 +63,7 @@ def log_lines(view: JobView) -> list[Json]:
 
 
 def result(view: JobView) -> object:
-    return jsonable(unpack(view.result)) if view.result else None
+    return jsonable(view.value)
 
 
 def error(view: JobView) -> Json | None:

@@ -15,13 +15,20 @@ _PART = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)(ms|s|m|h|d)")
 LONGEST_MS = 10 * 365 * 86_400_000
 
 
-def duration_ms(value: Duration, *, what: str = "duration") -> int:
-    """`value` in milliseconds. Raises BadInput for a text of another form, a negative one, NaN, or over ten years."""
+def duration_ms(value: Duration, *, what: str = "duration", least_ms: int = 0) -> int:
+    """`value` in milliseconds.
+
+    Raises BadInput for a text of another form, a negative one, NaN, over ten years, or under `least_ms`.
+    """
     ms = _parse(value, what)
     if not 0 <= ms <= LONGEST_MS:
         raise BadInput(
             f"{what} {value!r:.60} is out of range: from 0 to ten years",
             hint="write it like '30s', '5m', '1h30m' or '250ms'",
+        )
+    if round(ms) < least_ms:
+        raise BadInput(
+            f"{what} {value!r:.60} is too short: at least {least_ms} ms", hint="write it like '30s'"
         )
     return round(ms)
 

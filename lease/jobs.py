@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ..scripts.states import ENDED, State
+from .payload import unpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,11 @@ class JobView:
     @property
     def ended(self) -> bool:
         return self.status in ENDED
+
+    @property
+    def value(self) -> Any:
+        """What the task returned; None while there is nothing. `result` is the same as it is stored."""
+        return unpack(self.result) if self.result else None
 
     @property
     def why_dead(self) -> str | None:

@@ -5,13 +5,14 @@ store is asked.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from ..scripts.errors import BadInput
 from ..scripts.fields import DEFAULTS
+from ..scripts.keys import check_tenant
 from ..scripts.loader import Arg
 from .durations import LONGEST_MS, Duration, duration_ms
 from .ledger import NewJob
@@ -19,11 +20,30 @@ from .payload import digest, pack, pack_args
 from .tasks import Task, check_pool, check_priority
 
 KEY_LIMIT = 1000
+WORD_LIMIT = 200
+UNIQUE = ("kept", "active")
+
+
+class JobOptions(TypedDict, total=False):
+    """The options of `task.using(...)`, for type checkers; None is an option not given."""
+
+    tenant: str
+    idempotency_key: str | None
+    idempotency_fields: Sequence[str] | None
+    unique: str | None
+    priority: int | None
+    pool: str | None
+    after: Duration | None
+    at: datetime | None
+    start_by: Duration | datetime | None
+    timeout: Duration | None
+    source: str | None
+    trace: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How one request differs from its task's defaults."""
+    """How one request differs from its task's defaults. Raises BadInput for a value that breaks a rule."""
 
     tenant: str = "default"
     idempotency_key: str | None = None
@@ -38,15 +58,19 @@ class Options:
     source: str | None = None
     trace: str | None = None
 
+    def __post_init__(self) -> None:
+        for name, check in _CHECKS.items():
+            value = getattr(self, name)
+            if value is not None or name == "tenant":
+                check(value)
+
     def but(self, **changes: Any) -> Options:
-        try:
-            return replace(self, **changes)
-        except TypeError:
-            known = ", ".join(self.__dataclass_fields__)
-            odd = sorted(set(changes) - set(self.__dataclass_fields__))
-            raise BadInput(
-                f"{odd[0]!r} is not an option of a job", hint=f"the options are: {known}"
-            ) from None
+        for name in changes:
+            if name not in _CHECKS:
+                raise BadInput(
+                    f"{name!r:.60} is not an option of a job", hint=f"the options are: {', '.join(_CHECKS)}"
+                )
+        return replace(self, **changes)
 
 
 def new_job(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options) -> NewJob:
@@ -55,17 +79,17 @@ def new_job(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options:
     return NewJob(
         task=task.key,
         args=pack_args(bound_args, bound_kwargs, what=f"the arguments of {task.key}"),
-        pool=check_pool(options.pool) if options.pool else task.pool,
+        pool=options.pool or task.pool,
         when=due(options.after, options.at),
         idempotency_key=_idempotency_key(task, args, kwargs, options),
-        unique_mode=_unique_mode(task, options),
+        unique_mode=options.unique or ("active" if task.background else "kept"),
         fields=row_fields(task, options),
     )
 
 
 def row_fields(task: Task, options: Options) -> dict[str, Arg]:
     """The fields of the job's row that differ from the defaults."""
-    priority = task.priority if options.priority is None else check_priority(options.priority)
+    priority = task.priority if options.priority is None else options.priority
     timeout = task.timeout_ms if options.timeout is None else duration_ms(options.timeout, what="timeout")
     fields: dict[str, Arg] = {
         "priority": str(priority),
@@ -131,16 +155,6 @@ def epoch_ms(moment: datetime, *, what: str) -> int:
     return max(0, ms)
 
 
-def _unique_mode(task: Task, options: Options) -> str:
-    mode = options.unique or ("active" if task.background else "kept")
-    if mode not in ("kept", "active"):
-        raise BadInput(
-            f"unique {mode!r:.40} is not a mode",
-            hint="'kept' (until the job's row goes) or 'active' (until it ends)",
-        )
-    return mode
-
-
 def _idempotency_key(
     task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options
 ) -> str | None:
@@ -157,8 +171,88 @@ def _idempotency_key(
             )
         chosen = pack([[name, named[name]] for name in sorted(fields)], what="idempotency fields")
         return f"{task.key}:{digest(chosen)}"
-    if key is not None and (
-        not isinstance(key, str) or not 1 <= len(key.encode("utf-8", "replace")) <= KEY_LIMIT
-    ):
-        raise BadInput(f"idempotency key {key!r:.60} is not allowed: text of 1 to {KEY_LIMIT} bytes")
     return key
+
+
+# -- the options, each with its rule ----------------------------------------------------------------------------------
+
+
+def _check_key(key: object) -> None:
+    if not _is_text(key, 1, KEY_LIMIT):
+        raise BadInput(
+            f"idempotency key {key!r:.60} is not allowed: text of 1 to {KEY_LIMIT} bytes",
+            hint="idempotency_key='rebuild:7'",
+        )
+
+
+def _check_fields(names: object) -> None:
+    if not isinstance(names, (list, tuple)) or not all(
+        isinstance(name, str) for name in cast("Sequence[object]", names)
+    ):
+        raise BadInput(
+            f"idempotency_fields {names!r:.60} is not a list of argument names",
+            hint="idempotency_fields=['customer_id']",
+        )
+
+
+def _check_unique(mode: object) -> None:
+    if mode not in UNIQUE:
+        raise BadInput(
+            f"unique {mode!r:.40} is not a mode",
+            hint="'kept' (until the job's row goes) or 'active' (until it ends)",
+        )
+
+
+def _check_at(moment: object) -> None:
+    if not isinstance(moment, datetime):
+        raise BadInput(
+            f"at {moment!r:.60} is not a datetime",
+            hint="at=datetime.fromisoformat('2027-01-31T09:00:00+01:00'), or after='5m' for a time from now",
+        )
+    epoch_ms(moment, what="at")
+
+
+def _check_start_by(limit: Any) -> None:
+    if isinstance(limit, datetime):
+        epoch_ms(limit, what="start_by")
+    else:
+        duration_ms(limit, what="start_by")
+
+
+def _check_word(what: str) -> Callable[[object], None]:
+    def check(text: object) -> None:
+        if not _is_text(text, 0, WORD_LIMIT):
+            raise BadInput(
+                f"{what} {text!r:.60} is not allowed: text of at most {WORD_LIMIT} bytes",
+                hint=f"{what}='checkout'",
+            )
+
+    return check
+
+
+def _check_duration(what: str, least_ms: int = 0) -> Callable[[Any], object]:
+    return lambda value: duration_ms(value, what=what, least_ms=least_ms)
+
+
+def _is_text(value: object, least: int, most: int) -> bool:
+    """Whether it is text of so many bytes; half a character, as JSON may bring, is none."""
+    try:
+        return isinstance(value, str) and least <= len(value.encode()) <= most
+    except UnicodeEncodeError:
+        return False
+
+
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "tenant": check_tenant,
+    "idempotency_key": _check_key,
+    "idempotency_fields": _check_fields,
+    "unique": _check_unique,
+    "priority": check_priority,
+    "pool": check_pool,
+    "after": _check_duration("after"),
+    "at": _check_at,
+    "start_by": _check_start_by,
+    "timeout": _check_duration("timeout", 1),
+    "source": _check_word("source"),
+    "trace": _check_word("trace"),
+}

@@ -28,8 +28,10 @@ class Retry:
     then: str = "dead"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.max_attempts, int) or not 1 <= self.max_attempts <= 1000:
-            raise BadInput(f"max_attempts {self.max_attempts!r} is out of range: 1 to 1000", hint="Retry(3)")
+        if type(self.max_attempts) is not int or not 1 <= self.max_attempts <= 1000:
+            raise BadInput(
+                f"max_attempts {self.max_attempts!r} is not a number from 1 to 1000", hint="Retry(3)"
+            )
         duration_ms(self.delay, what="retry delay")
         duration_ms(self.cap, what="retry cap")
         kinds: object = self.permanent
@@ -38,7 +40,7 @@ class Retry:
                 f"permanent {kinds!r:.80} is not a tuple of exception types",
                 hint="Retry(permanent=(ValueError, LookupError))",
             )
-        if self.then not in THEN:
+        if not isinstance(self.then, str) or self.then not in THEN:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(f"then {self.then!r:.40} is not a way to end", hint=f"one of: {', '.join(THEN)}")
 
     def backoff_ms(self, failures: int, jitter: random.Random | None = None) -> int:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from ..scripts.errors import BadInput, UnknownTask
 from .retry import Retry
@@ -38,6 +38,38 @@ def check_priority(priority: int) -> int:
     return priority
 
 
+def check_key(key: object) -> None:
+    """Return if `key` may name a task, else refuse it."""
+    if not isinstance(key, str) or not _KEY.fullmatch(key):
+        raise BadInput(
+            f"task key {key!r:.60} is not allowed: lower-case letters, digits, '_', '-' and '.', at most 100",
+            hint="name it like 'reports.daily'",
+        )
+
+
+def check_function(key: str, function: object) -> None:
+    """Return if a worker can call `function` and keep what it returns, else refuse it."""
+    wrong = None
+    call = function if inspect.isroutine(function) else getattr(function, "__call__", None)  # noqa: B004
+    if not callable(function) or inspect.isclass(function):
+        wrong = "is not a function"
+    elif any(map(inspect.isgeneratorfunction, (function, call))) or any(
+        map(inspect.isasyncgenfunction, (function, call))
+    ):
+        wrong = "is a generator: calling it runs nothing of it"
+    if wrong:
+        raise BadInput(
+            f"task {key} cannot be {function!r:.80}: it {wrong}",
+            hint="register a `def` or `async def` that returns its result; for work in chunks, return Continue(...)",
+        )
+    try:
+        inspect.signature(cast("Callable[..., object]", function))
+    except (TypeError, ValueError):
+        raise BadInput(
+            f"task {key} cannot be {function!r:.80}: its parameters cannot be read", hint="wrap it in a `def`"
+        ) from None
+
+
 @dataclass(frozen=True)
 class Task:
     """A registered function and how its jobs run."""
@@ -53,14 +85,25 @@ class Task:
     aliases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.aliases, tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadInput(
+                f"aliases {self.aliases!r:.60} are not a list of task keys",
+                hint="aliases=['reports.nightly']",
+            )
         for name in (self.key, *self.aliases):
-            if not isinstance(name, str) or not _KEY.fullmatch(name):
-                raise BadInput(
-                    f"task key {name!r:.60} is not allowed: lower-case letters, digits, '_', '-' and '.', at most 100",
-                    hint="name it like 'reports.daily'",
-                )
+            check_key(name)
+        check_function(self.key, self.function)
         check_pool(self.pool)
         check_priority(self.priority)
+        given: dict[str, object] = {"startable": self.startable, "background": self.background}
+        for name, value in given.items():
+            if not isinstance(value, bool):
+                raise BadInput(f"{name} {value!r:.60} of task {self.key} is not a bool", hint=f"{name}=True")
+        if not isinstance(self.retry, Retry):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadInput(
+                f"retry {self.retry!r:.60} of task {self.key} is not a Retry",
+                hint="retry=Retry(5), with `from tenure import Retry`",
+            )
 
     @cached_property
     def takes_ctx(self) -> bool:
@@ -119,7 +162,7 @@ class Registry:
 
     def get(self, key: str) -> Task:
         """The task of that key or alias. Raises UnknownTask, naming the nearest."""
-        task = self._tasks.get(key)
+        task = self._tasks.get(key) if isinstance(key, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
         if task:
             return task
         near = difflib.get_close_matches(str(key)[:100], self._tasks, n=1)

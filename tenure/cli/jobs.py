@@ -156,7 +156,7 @@ def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:
     yield "fire", f"{job.fire} planned for {_time(job.fire_time)}" if job.fire else None
     yield "key", job.idempotency_key
     yield "arguments", _arguments(job)
-    yield "result", _value(unpack(job.result)) if job.result else None
+    yield "result", _value(job.value) if job.result else None
     yield "cursor", _value(unpack(job.cursor)) if job.cursor else None
 
 
