@@ -65,7 +65,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/jobs/{id}/cancel", post=jobs.cancel),
         resource("/jobs/{id}/reschedule", post=jobs.reschedule),
         resource("/schedules", get=schedules.list),
-        resource("/schedules/{job_key}", get=schedules.get, put=schedules.put),
+        resource("/schedules/{job_key}", get=schedules.get, put=schedules.put, delete=schedules.delete),
         resource("/schedules/{job_key}/next", get=schedules.next),
         resource("/schedules/{job_key}/fires", get=schedules.fires),
         Route("/livez", health.livez),

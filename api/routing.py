@@ -18,9 +18,17 @@ Change = Callable[[Request, bytes], Response]
 
 
 def resource(
-    path: str, *, get: Read | None = None, put: Change | None = None, post: Change | None = None
+    path: str,
+    *,
+    get: Read | None = None,
+    put: Change | None = None,
+    post: Change | None = None,
+    delete: Read | None = None,
 ) -> Route:
-    """The route of a path. What reads gets the request, what changes gets its body too, and takes no query string."""
+    """The route of a path. What reads or deletes gets the request; what else changes gets its body too, and takes no
+    query string.
+    """
+    plain = {method: read for method, read in (("GET", get), ("HEAD", get), ("DELETE", delete)) if read}
     changes = {method: change for method, change in (("PUT", put), ("POST", post)) if change}
 
     async def endpoint(request: Request) -> Response:
@@ -28,10 +36,9 @@ def resource(
         if change:
             Fields.of_query(request.query_params.multi_items(), ()).done()
             return await run_in_threadpool(change, request, await read_body(request))
-        assert get
-        return await run_in_threadpool(get, request)
+        return await run_in_threadpool(plain[request.method], request)
 
-    return Route(path, endpoint, methods=[*changes, *(["GET"] if get else [])])
+    return Route(path, endpoint, methods=[*changes, *plain])
 
 
 def answer(content: object, status: int = 200, **headers: str) -> Response:

@@ -1,4 +1,4 @@
-"""Schedules by JobKey: see them, store one, what comes next, what was fired."""
+"""Schedules by JobKey: see them, store one, delete one, what comes next, what was fired."""
 
 from __future__ import annotations
 
@@ -76,11 +76,24 @@ class ScheduleResource:
         )
         log.info("schedule %s is at revision %s: %s", key, put.revision, escaped(reason or "no reason given"))
         view = schedules.get(key)
-        made = put.changed and put.revision == 1
         place = link(request, f"/schedules/{key}", {"tenant": tenant})
         return answer(
-            schedule_views.schedule(view), 201 if made else 200, ETag=etag(view.revision), location=place
+            schedule_views.schedule(view),
+            201 if put.created else 200,
+            ETag=etag(view.revision),
+            location=place,
         )
+
+    def delete(self, request: Request) -> Response:
+        """Delete a schedule; what it has fired stays."""
+        key = _job_key(request)
+        query = Fields.of_query(request.query_params.multi_items(), ("tenant", "reason"))
+        tenant, reason = query.tenant(), query.text("reason")
+        query.done()
+        if not self._of(tenant).delete(key, expected_revision=expected_revision(request)):
+            raise NotFound(f"schedule {str(key)!r} is not stored in tenant {tenant}", hint="GET /schedules")
+        log.info("schedule %s is deleted: %s", key, escaped(reason or "no reason given"))
+        return Response(status_code=204)
 
     def next(self, request: Request) -> Response:
         query = Fields.of_query(request.query_params.multi_items(), ("tenant", "count"))

@@ -85,6 +85,15 @@ class TenantIndex:
     def put(self, news: Iterable[News]) -> None:
         self.scripts.run_all([self.put_call(item) for item in news])
 
+    def declared(self, *, add: Iterable[str] = (), drop: Iterable[str] = ()) -> list[str]:
+        """Change, and answer, the schedules that code has declared, each `tenant:JobKey`. A finding aid: the mark is
+        at the schedule.
+        """
+        change, names = ("add", [*add]) if add else ("drop", [*drop])
+        return sorted(
+            self.scripts.run(Call("index_declared", self.keys.home, {"change": change}, texts, names))
+        )
+
     def sweep(self, limit: int, pause_ms: int, round_ms: int) -> SweepPage:
         """The next page of the walk over all tenants that all processes share, if it is time for one."""
         args: dict[str, Arg] = {"limit": limit, "pause": pause_ms, "round": round_ms}

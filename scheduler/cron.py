@@ -66,6 +66,10 @@ class CronExpression:
     def __init__(self, text: str, tz: str = "UTC", dst: Dst = "standard") -> None:
         if dst not in get_args(Dst):
             raise BadInput(f"dst {dst!r} is not one of {', '.join(get_args(Dst))}")
+        if not isinstance(tz, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadInput(
+                f"time zone {tz!r:.60} is not text", hint="use an IANA name such as 'Europe/Berlin'"
+            )
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # it may come from JSON
             raise refusal("expression", f"it is text, not {type(text).__name__}")
         self.text, self._readings = _understood(text)

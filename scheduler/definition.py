@@ -43,14 +43,7 @@ class Definition:
     overlap: str = "allow"
 
     def __post_init__(self) -> None:
-        if self.misfire not in MISFIRES:
-            raise BadInput(
-                f"misfire {self.misfire!r:.40} is not a policy", hint=f"one of: {', '.join(MISFIRES)}"
-            )
-        if self.overlap not in OVERLAPS:
-            raise BadInput(
-                f"overlap {self.overlap!r:.40} is not a policy", hint=f"one of: {', '.join(OVERLAPS)}"
-            )
+        check_policies(self.misfire, self.overlap)
 
     def packed(self) -> bytes:
         triggers = [[trigger.name, trigger.cron, trigger.tz, trigger.dst] for trigger in self.triggers]
@@ -81,6 +74,15 @@ class Definition:
         raise BadInput(
             f"trigger {name!r} is not one of the schedule's: {[known.name for known in self.triggers]}"
         )
+
+
+def check_policies(misfire: object, overlap: object) -> None:
+    """Return if they are policies, else refuse them."""
+    for what, policy, known in (("misfire", misfire, tuple(MISFIRES)), ("overlap", overlap, OVERLAPS)):
+        if not isinstance(policy, str) or policy not in known:
+            raise BadInput(
+                f"{what} {policy!r:.40} is not a policy of this version", hint=f"one of: {', '.join(known)}"
+            )
 
 
 def month(instant_ms: int) -> str:

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..lease.index import FIRE
 from ..lease.jobs import News
-from ..lease.ledger import Ledger
+from ..lease.ledger import Ledger, new_token
 from ..lease.payload import pack_args
 from ..lease.requests import Options, row_fields
 from ..lease.tasks import Task
 from ..lease.views import pairs
 from ..scripts import Call
-from ..scripts.errors import BadInput, NotFound, StalePlan
+from ..scripts.errors import BadInput, NotFound, StalePlan, TenureError
 from ..scripts.loader import Arg, texts
 from .definition import Definition, Trigger, month
 from .job_key import JobKey
+from .plan import plan
 
 _TRIGGER = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 DEFAULT_TRIGGER = "default"
 PUT_TRIES = 5
+NEVER = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class ScheduleView:
     definition: Definition
     next_fires: Mapping[str, int]
     last_fires: Mapping[str, int]
+    declared: bool = False
+    """Whether it is as code declares it; one that was put since by somebody else is not."""
 
     @property
     def exhausted(self) -> bool:
@@ -58,10 +62,11 @@ class Fire:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """The answer to a put; `changed` is False when the same definition was already stored."""
+    """The answer to a put: `changed` is False if the same was stored already, `created` True if nothing was."""
 
     revision: int
     changed: bool
+    created: bool = False
 
 
 class Schedules:
@@ -82,9 +87,10 @@ class Schedules:
         misfire: str = "fire_once",
         overlap: str = "allow",
         expected_revision: int | None = None,
+        declared: bool = False,
     ) -> Put:
-        """Store a schedule. The same definition again changes nothing. Raises BadInput for a trigger that
-        never fires again, StalePlan when `expected_revision` is not the stored one."""
+        """Store a schedule. The same definition again changes nothing, also when it has fired for the last time. Raises
+        BadInput for a trigger that never fires again, StalePlan when `expected_revision` is not the stored one."""
         key = JobKey.parse(job_key)
         chosen = options or Options()
         bound_args, bound_kwargs = task.bind(tuple(args), dict(kwargs or {}))
@@ -92,28 +98,39 @@ class Schedules:
             task=task.key,
             args=pack_args(bound_args, bound_kwargs, what=f"the arguments of {task.key}"),
             pool=chosen.pool or task.pool,
-            fields={name: str(value) for name, value in row_fields(task, chosen.but(source="cron")).items()},
+            fields={
+                name: str(value) for name, value in row_fields(task, replace(chosen, source="cron")).items()
+            },
             triggers=tuple(triggers),
             misfire=misfire,
             overlap=overlap,
         )
         check_triggers(triggers)
+        if declared:
+            self.ledger.index.declared(add=[self._member(key)])
         for left in reversed(range(PUT_TRIES)):
             try:
-                return self._put(key, definition, expected_revision)
+                return self._put(key, definition, expected_revision, declared)
             except StalePlan:
                 # a first instant has passed since it was computed; or the revision is not the expected one
                 if not left or expected_revision not in (None, self._revision(key)):
                     raise
         raise AssertionError("unreachable")
 
-    def _put(self, key: JobKey, definition: Definition, expected_revision: int | None) -> Put:
+    def _put(self, key: JobKey, definition: Definition, expected_revision: int | None, declared: bool) -> Put:
         moment = self.ledger.index.take(FIRE, 0).now_ms
-        last = self._read(f"[{key}", f"[{key}", 1)
+        stored = self._stored(key)
+        same = stored.get("digest") == definition.digest.encode()
+        last = _instants(stored, "last")
         rest: list[str | int] = []
         for trigger in definition.triggers:
-            after = max(moment, last[0].last_fires.get(trigger.name, 0) if last else 0)
-            rest += [trigger.name, _first(key, trigger, after)]
+            first = trigger.expression().next_ms(max(moment, last.get(trigger.name, 0)))
+            if first is None and not same:
+                raise BadInput(
+                    f"trigger {trigger.name!r} of {key} never fires again: {trigger.cron!r}",
+                    hint=f"tenure cron explain {trigger.cron!r}",
+                )
+            rest += [trigger.name, NEVER if first is None else first]
         self.ledger.index.register(self.ledger.tenant)
         revision, changed, earliest, version = self._run(
             "schedule_put",
@@ -123,13 +140,43 @@ class Schedules:
             digest=definition.digest,
             expected="" if expected_revision is None else expected_revision,
             month=month(moment),
+            declared="1" if declared else "",
         )
         self.tell(earliest, version)
-        return Put(int(revision), changed == "1")
+        return Put(int(revision), changed != "", changed == "new")
+
+    def delete(self, job_key: JobKey | str, *, expected_revision: int | None = None) -> bool:
+        """Delete a schedule; answers whether there was one. What it has fired stays, jobs and records.
+
+        An instant that is due and not fired yet is recorded as skipped, `deleted`. Raises StalePlan when
+        `expected_revision` is not the stored one.
+        """
+        key, token = JobKey.parse(job_key), new_token()
+        for left in reversed(range(PUT_TRIES)):
+            stored = self._stored(key)
+            try:
+                found, earliest, version = self._run(
+                    "schedule_delete",
+                    _due(stored, self.ledger.index.take(FIRE, 0).now_ms),
+                    job_key=str(key),
+                    expected="" if expected_revision is None else expected_revision,
+                    token=token,
+                )
+            except StalePlan:
+                # it has fired, or an instant has come due, since it was read; or the revision is not the expected one
+                if not left or expected_revision not in (None, self._revision(key)):
+                    raise
+                continue
+            self.tell(earliest, version)
+            self.ledger.index.declared(drop=[self._member(key)])
+            return found == "1"
+        raise AssertionError("unreachable")
 
     def _revision(self, key: JobKey) -> int:
-        found = self._read(f"[{key}", f"[{key}", 1)
-        return found[0].revision if found else 0
+        return int(self._stored(key).get("revision", 0))
+
+    def _member(self, key: JobKey) -> str:
+        return f"{self.ledger.tenant}:{key}"
 
     def get(self, job_key: JobKey | str) -> ScheduleView:
         """One schedule. Raises NotFound."""
@@ -168,12 +215,19 @@ class Schedules:
         limit: int = 50,
         before: int = -1,
     ) -> tuple[Sequence[Fire], int | None]:
-        """Fire records of one trigger in a UTC month (YYYYMM), newest first, and where the next page starts."""
-        view = self.get(job_key)
-        name = trigger or view.definition.triggers[0].name
-        reply = self._run(
-            "fires_read", (), job_key=str(view.job_key), trigger=name, month=month, before=before, limit=limit
+        """Fire records of one trigger in a UTC month (YYYYMM), newest first, and where the next page starts.
+
+        A deleted schedule's are read under the name of the trigger. Raises NotFound if there is nothing of that name.
+        """
+        key = JobKey.parse(job_key)
+        name = trigger or (
+            self.get(key).definition.triggers[0].name if self._stored(key) else DEFAULT_TRIGGER
         )
+        reply = self._run(
+            "fires_read", (), job_key=str(key), trigger=name, month=month, before=before, limit=limit
+        )
+        if not reply[1:]:
+            self.get(key)
         return [_fire(name, record) for record in reply[1:]], int(reply[0]) if reply[0] else None
 
     def tell(self, earliest: str, version: str) -> None:
@@ -185,20 +239,32 @@ class Schedules:
         return self.ledger.scripts.run(Call(script, self.ledger.keys.home, args, texts, rest))
 
     def _read(self, start: str, end: str, limit: int) -> Sequence[ScheduleView]:
+        return [_view(self.ledger.tenant, key, fields) for key, fields in self._rows(start, end, limit)]
+
+    def _stored(self, key: JobKey) -> Mapping[str, bytes]:
+        """The fields of a schedule, which may be damaged; none when it is not stored."""
+        rows = self._rows(f"[{key}", f"[{key}", 1)
+        return rows[0][1] if rows else {}
+
+    def _rows(self, start: str, end: str, limit: int) -> Sequence[tuple[str, Mapping[str, bytes]]]:
         args: dict[str, Arg] = {"from": start, "to": end, "limit": limit}
         call: Call[Any] = Call("schedules_read", self.ledger.keys.home, args, _as_is)
-        return [_view(self.ledger.tenant, key, flat) for key, flat in self.ledger.scripts.run(call)]
+        reply = self.ledger.scripts.run(call)
+        return [(key.decode(), {name.decode(): value for name, value in pairs(flat)}) for key, flat in reply]
 
 
 def check_triggers(triggers: Sequence[Trigger]) -> Sequence[Trigger]:
     """Return `triggers` if there are some and their names may stand side by side, else refuse them."""
+    for trigger in triggers:
+        if not isinstance(trigger, Trigger):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadInput(f"{trigger!r:.60} is no trigger", hint="Trigger('default', '0 0 2 * * ?')")
     names = [trigger.name for trigger in triggers]
     if not names or len(set(names)) < len(names):
         raise BadInput(
             f"triggers {names} must be at least one, with names of their own", hint="name them 'a', 'b', ..."
         )
     for name in names:
-        if not _TRIGGER.fullmatch(name):
+        if not isinstance(name, str) or not _TRIGGER.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(
                 f"trigger name {name!r:.60} is not allowed: lower-case letters, digits, '_' and '-', at most 63",
                 hint="leave it out for 'default'",
@@ -206,29 +272,44 @@ def check_triggers(triggers: Sequence[Trigger]) -> Sequence[Trigger]:
     return triggers
 
 
-def _first(key: JobKey, trigger: Trigger, now: int) -> int:
-    first = trigger.expression().next_ms(now)
-    if first is None:
-        raise BadInput(
-            f"trigger {trigger.name!r} of {key} never fires again: {trigger.cron!r}",
-            hint="tenure cron explain",
-        )
-    return first
+def _due(stored: Mapping[str, bytes], now: int) -> Sequence[str | int]:
+    """What is due of each trigger, as the script's REST has it: trigger, planned, last, count, following, month."""
+    rest: list[str | int] = []
+    for name, planned in _instants(stored, "next").items():
+        if planned > now:
+            continue
+        last, count, following = "", 1, ""
+        try:
+            found = plan(Definition.unpacked(stored["definition"]).trigger(name), planned, now)
+        except (TenureError, ValueError, TypeError, KeyError):
+            found = None  # damaged, or of a zone that is unknown here: it can be deleted all the same
+        if found:
+            last = str(found.instant) if found.passed else ""
+            count, following = found.passed + 1, "" if found.following is None else str(found.following)
+        rest += [name, planned, last, count, following, month(found.instant if found else planned)]
+    return rest
+
+
+def _instants(stored: Mapping[str, bytes], kind: str) -> Mapping[str, int]:
+    """The `next` or `last` instants of a schedule, by trigger."""
+    return {
+        name[len(kind) + 1 :]: int(value) for name, value in stored.items() if name.startswith(f"{kind}:")
+    }
 
 
 def _as_is(reply: Any) -> Any:
     return reply
 
 
-def _view(tenant: str, job_key: bytes, flat: list[bytes]) -> ScheduleView:
-    fields = {name.decode(): value for name, value in pairs(flat)}
+def _view(tenant: str, job_key: str, fields: Mapping[str, bytes]) -> ScheduleView:
     return ScheduleView(
         tenant=tenant,
-        job_key=JobKey.parse(job_key.decode()),
+        job_key=JobKey.parse(job_key),
         revision=int(fields["revision"]),
         definition=Definition.unpacked(fields["definition"]),
-        next_fires={name[5:]: int(value) for name, value in fields.items() if name.startswith("next:")},
-        last_fires={name[5:]: int(value) for name, value in fields.items() if name.startswith("last:")},
+        next_fires=_instants(fields, "next"),
+        last_fires=_instants(fields, "last"),
+        declared=fields.get("declared") == b"1",
     )
 
 

@@ -34,7 +34,11 @@ class Key:
 
 TENANT_KEYS = (
     Key(
-        "meta", "meta", "hash", "tenant clock, where it began, due times told, claim turns", "with the tenant"
+        "meta",
+        "meta",
+        "hash",
+        "tenant clock, where it began, due times told, claim turns, the last deletion of a schedule",
+        "with the tenant",
     ),
     Key("counts", "n", "hash", "number of jobs by task and state", "fields at 0 are removed"),
     Key("row", "j:{id}", "hash", "a job, its attempts packed in fields", "retention"),
@@ -106,6 +110,7 @@ INDEX_KEYS = (
     ),
     Key("seen", "v:{queue}", "hash", "the tenant clock at which that instant was told", "an empty visit"),
     Key("walk", "walk", "hash", "where the sweep is, how many tenants there were, the last census", "never"),
+    Key("declared", "declared", "set", "schedules that code declares, by tenant and JobKey", "delete"),
 )
 
 _BY_NAME = {key.name: key for key in TENANT_KEYS + INDEX_KEYS}

@@ -394,6 +394,199 @@ def test_one_schedule_that_cannot_be_planned_does_not_hold_up_the_others(
     assert [job.fire for job in schedules.ledger.list().items] == ["default:sound"]
 
 
+# -- delete -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_deleted_schedule_fires_no_more_and_its_records_stay(
+    schedules: Schedules, ledgers: Ledgers, store: Store
+) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+    schedules.put("another", TASK, EVERY_MINUTE)
+    round_at(ledgers, FIRST)
+
+    assert Schedules(at(ledgers, FIRST + 1).of("acme")).delete("reports.daily")
+    round_at(ledgers, FIRST + MINUTE)
+
+    with pytest.raises(NotFound):
+        schedules.get("reports.daily")
+    assert [str(view.job_key) for view in schedules.list()] == ["another"]
+    assert [(fire.fire_time, fire.outcome) for fire in fires(schedules)] == [(FIRST, "fired")]
+    assert [fire.outcome for fire in fires(schedules, "another")] == ["fired", "fired"]
+    assert len(jobs(schedules.ledger)) == 3, "the job that it fired stays"
+    assert not [name for name in store.dump() if ":s:reports.daily" in name]
+
+
+def test_what_is_due_at_a_deletion_is_recorded_as_deleted(schedules: Schedules, ledgers: Ledgers) -> None:
+    schedules.put(
+        "reports.daily",
+        TASK,
+        [Trigger("a", "0 * * * * ?"), Trigger("b", "30 20 14 * * ?"), Trigger("c", "0 0 15 * * ?")],
+    )
+
+    Schedules(at(ledgers, FIRST + 10 * MINUTE + 1).of("acme")).delete("reports.daily")
+
+    (range_,), _ = schedules.fires("reports.daily", trigger="a", month=month(START))
+    (one,), _ = schedules.fires("reports.daily", trigger="b", month=month(START))
+    assert (range_.fire_time, range_.until, range_.count) == (FIRST, FIRST + 10 * MINUTE, 11)
+    assert (one.fire_time, one.until, one.count) == (START + 430_000, None, 1)
+    assert {(fire.outcome, fire.reason) for fire in (range_, one)} == {("skipped", "deleted")}
+    with pytest.raises(NotFound):
+        schedules.fires("reports.daily", trigger="c", month=month(START))
+    assert jobs(schedules.ledger) == []
+
+
+def test_one_due_instant_is_one_record(schedules: Schedules, ledgers: Ledgers) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+
+    Schedules(at(ledgers, FIRST).of("acme")).delete("reports.daily")
+
+    assert [(fire.fire_time, fire.reason, fire.until, fire.count) for fire in fires(schedules)] == [
+        (FIRST, "deleted", None, 1)
+    ]
+
+
+def test_deleting_what_is_not_there_changes_nothing(schedules: Schedules, store: Store) -> None:
+    schedules.put("another", TASK, EVERY_MINUTE)
+
+    with store.unchanged():
+        assert not schedules.delete("reports.daily")
+        assert not schedules.delete("reports.daily", expected_revision=3)
+
+
+def test_a_deletion_made_from_an_old_revision_is_refused(schedules: Schedules, store: Store) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+    schedules.put("reports.daily", TASK, EVERY_MINUTE, args=["monday"])
+
+    with store.unchanged(), pytest.raises(StalePlan, match="at revision 2, not 1"):
+        schedules.delete("reports.daily", expected_revision=1)
+
+    assert schedules.delete("reports.daily", expected_revision=2)
+
+
+def test_a_deletion_sent_twice_is_one_and_spares_what_was_stored_between(
+    schedules: Schedules, faults: Faults
+) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+    sent: list[Call[Any]] = []
+    run = type(schedules.ledger.scripts).run
+
+    def keep(scripts: Any, call: Call[Any]) -> Any:
+        if call.script == "schedule_delete":
+            sent.append(call)
+        return run(scripts, call)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(schedules.ledger.scripts), "run", keep)
+        assert schedules.delete("reports.daily")
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+
+    assert schedules.ledger.scripts.run(sent[0])[0] == "1"
+
+    assert schedules.get("reports.daily").revision == 2
+
+
+def test_a_deletion_overtaken_by_a_fire_is_made_again(
+    schedules: Schedules, ledgers: Ledgers, faults: Faults
+) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+    late = Schedules(at(ledgers, FIRST).of("acme"))
+    fired: list[str] = []
+
+    def fire() -> None:
+        if faults.calls[-1] == "index_take" and not fired:
+            fired.append("now")
+            round_at(ledgers, FIRST)
+
+    faults.after_each = fire
+    assert late.delete("reports.daily")
+    faults.after_each = None
+
+    assert [(fire.fire_time, fire.outcome) for fire in fires(schedules)] == [(FIRST, "fired")]
+    assert len(jobs(schedules.ledger)) == 1
+
+
+def test_an_instant_that_comes_due_during_a_deletion_has_its_record(
+    schedules: Schedules, ledgers: Ledgers
+) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+    early, late = at(ledgers, FIRST - 1).of("acme"), at(ledgers, FIRST + MINUTE).of("acme")
+    prepared: list[Call[Any]] = []
+
+    def keep(call: Call[Any]) -> Any:
+        prepared.append(call)
+        return ["1", "", "0"]
+
+    for moment in (early, at(ledgers, FIRST).of("acme")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                Schedules,
+                "_run",
+                lambda self, script, rest=(), **args: keep(
+                    Call(script, self.ledger.keys.home, args, list, rest)
+                ),
+            )
+            Schedules(moment).delete("reports.daily")
+
+    for call in prepared:
+        with pytest.raises(StalePlan, match="is due at"):
+            late.scripts.run(call)
+    assert Schedules(late).delete("reports.daily")
+    assert [fire.count for fire in fires(schedules)] == [2]
+
+
+def test_a_plan_made_before_a_deletion_does_not_fit_what_is_stored_anew(
+    schedules: Schedules, ledgers: Ledgers, faults: Faults
+) -> None:
+    """The same name, the same instant, another task: what was planned of the old one must not be fired."""
+    schedules.put("reports.daily", TASK, EVERY_MINUTE, args=["old"])
+
+    def replace() -> None:
+        if faults.calls[-1] == "triggers_due":
+            faults.after_each = None
+            before = Schedules(at(ledgers, FIRST - 1).of("acme"))
+            before.delete("reports.daily")
+            before.put("reports.daily", TASK, EVERY_MINUTE, args=["new"])
+
+    faults.after_each = replace
+    round_at(ledgers, FIRST)
+    assert jobs(schedules.ledger) == []
+
+    round_at(ledgers, FIRST + 1_000)
+
+    (job,) = schedules.ledger.list().items
+    assert unpack_args(job.args) == (["new"], {})
+    assert schedules.get("reports.daily").revision == 2
+
+
+def test_what_is_stored_anew_fires_no_instant_of_the_deleted_one_again(
+    schedules: Schedules, ledgers: Ledgers
+) -> None:
+    """Also when the server's clock has stepped back in between."""
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+    round_at(ledgers, FIRST)
+    schedules.delete("reports.daily")
+
+    with pytest.raises(StalePlan, match="the last deletion"):
+        schedules.put("reports.daily", TASK, EVERY_MINUTE)
+
+    later = Schedules(at(ledgers, FIRST + 1).of("acme"))
+    assert later.put("reports.daily", TASK, EVERY_MINUTE).created
+    assert later.get("reports.daily").next_fires == {"default": FIRST + MINUTE}
+
+
+def test_a_damaged_schedule_can_be_deleted(
+    schedules: Schedules, ledgers: Ledgers, tenure_server: Server
+) -> None:
+    schedules.put("reports.daily", TASK, EVERY_MINUTE)
+    key = schedules.ledger.keys("schedule", job_key="reports.daily")
+    tenure_server.redis.hset(key, "definition", b"\xc1garbage")
+
+    assert Schedules(at(ledgers, FIRST).of("acme")).delete("reports.daily")
+
+    assert schedules.list() == []
+    assert [fire.reason for fire in fires(schedules)] == ["deleted"]
+
+
 # -- the plan alone ---------------------------------------------------------------------------------------------------
 
 
@@ -421,6 +614,7 @@ def test_a_first_instant_that_has_passed_is_refused(schedules: Schedules, store:
         "digest": definition.digest,
         "expected": "",
         "month": month(START),
+        "declared": "",
     }
     call = Call("schedule_put", schedules.ledger.keys.home, args, list, ["default", START])
 

@@ -24,13 +24,8 @@ local at_revision, next_fire, last_fire =
   unpack(redis.call('HMGET', key, 'revision', 'next:' .. trigger, 'last:' .. trigger))
 if not at_revision then return refuse('NOT_FOUND', 'schedule ' .. job_key .. ' is not stored') end
 
-local function earliest()
-  local first = redis.call('ZRANGE', K.triggers(), 0, 0, 'WITHSCORES')[2]
-  return first and text(first) or ''
-end
-
 if last_fire == text(instant) and next_fire ~= text(planned) and redis.call('EXISTS', K.row(id)) == 1 then
-  return {id, {}, earliest(), text(read_clock())}
+  return {id, {}, earliest_fire(), text(read_clock())}
 end
 if at_revision ~= revision or tonumber(next_fire or -1) ~= planned then
   return refuse('STALE_PLAN', 'trigger ' .. trigger .. ' of ' .. job_key .. ' is at revision ' .. at_revision
@@ -56,4 +51,4 @@ else
   redis.call('ZADD', K.triggers(), following, member)
 end
 local version = advertise(pool, now)
-return {id, version and {pool, text(now), version} or {}, earliest(), version or tick()}
+return {id, version and {pool, text(now), version} or {}, earliest_fire(), version or tick()}

@@ -34,7 +34,7 @@ TABLE: dict[str, dict[str, int]] = {
     "/jobs/{id}/cancel": {"POST": 404},
     "/jobs/{id}/reschedule": {"POST": 400},
     "/schedules": {"GET": 200, "HEAD": 200},
-    "/schedules/{job_key}": {"GET": 404, "HEAD": 404, "PUT": 400},
+    "/schedules/{job_key}": {"GET": 404, "HEAD": 404, "PUT": 400, "DELETE": 404},
     "/schedules/{job_key}/next": {"GET": 404, "HEAD": 404},
     "/schedules/{job_key}/fires": {"GET": 404, "HEAD": 404},
     "/livez": {"GET": 200, "HEAD": 200},

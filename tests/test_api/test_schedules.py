@@ -203,6 +203,39 @@ def test_fires_are_those_of_a_trigger_of_the_schedule(client: TestClient) -> Non
         refused(client.get(f"{URL}/fires?cursor={cursor}"), 400, "BAD_INPUT")
 
 
+def test_a_schedule_is_deleted(client: TestClient) -> None:
+    client.put(URL, json=NIGHTLY)
+
+    gone = client.delete(f"{URL}?reason=not%20needed")
+
+    assert (gone.status_code, gone.content) == (204, b"")
+    refused(client.get(URL), 404, "NOT_FOUND")
+    refused(client.delete(URL), 404, "NOT_FOUND")
+    made = client.put(URL, json=NIGHTLY)
+    assert (made.status_code, made.headers["etag"]) == (201, '"2"'), "an old ETag never fits again"
+
+
+def test_a_deletion_of_what_has_moved_on_is_refused(client: TestClient) -> None:
+    client.put(URL, json=NIGHTLY)
+    client.put(URL, json={**NIGHTLY, "args": [4]})
+
+    refused(client.delete(URL, headers={"if-match": '"1"'}), 412, "STALE_PLAN")
+    refused(client.delete(URL, headers={"if-match": "1"}), 400, "BAD_INPUT")
+
+    assert client.delete(URL, headers={"if-match": '"2"'}).status_code == 204
+    assert client.put(URL, json=NIGHTLY).status_code == 201
+    assert client.delete(URL, headers={"if-match": "*"}).status_code == 204
+
+
+def test_a_deletion_is_of_one_tenants_schedule(client: TestClient) -> None:
+    client.put(URL, json={**NIGHTLY, "tenant": "acme"})
+
+    refused(client.delete(URL), 404, "NOT_FOUND")
+    refused(client.delete(f"{URL}?tennant=acme"), 400, "BAD_INPUT")
+
+    assert client.delete(f"{URL}?tenant=acme").status_code == 204
+
+
 def test_a_foreign_schedule_is_not_found(client: TestClient) -> None:
     client.put(URL, json={**NIGHTLY, "tenant": "acme"})
 
