@@ -144,6 +144,11 @@ def _start_by(options: Options) -> str:
 
 def epoch_ms(moment: datetime, *, what: str) -> int:
     """An instant in milliseconds. Raises BadInput for one without a time zone, or over ten years ahead."""
+    if not isinstance(moment, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(
+            f"{what} {moment!r:.60} is not a datetime",
+            hint=f"{what}=datetime.fromisoformat('2027-01-31T09:00:00+01:00'); or after='5m', a time from now",
+        )
     if moment.tzinfo is None:
         raise BadInput(f"{what} {moment} has no time zone", hint="use datetime.now(UTC) or a zoneinfo zone")
     ms = round(moment.timestamp() * 1000)
@@ -203,12 +208,7 @@ def _check_unique(mode: object) -> None:
         )
 
 
-def _check_at(moment: object) -> None:
-    if not isinstance(moment, datetime):
-        raise BadInput(
-            f"at {moment!r:.60} is not a datetime",
-            hint="at=datetime.fromisoformat('2027-01-31T09:00:00+01:00'), or after='5m' for a time from now",
-        )
+def _check_at(moment: Any) -> None:
     epoch_ms(moment, what="at")
 
 

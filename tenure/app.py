@@ -9,11 +9,22 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 from redis import Redis
 
@@ -28,17 +39,19 @@ from .lease.ledger import Ledger, NewJob
 from .lease.ledgers import Ledgers
 from .lease.loop import Loop
 from .lease.loss import LossWatch
-from .lease.payload import unpack
-from .lease.requests import Options, new_job
+from .lease.outcome import Continue, Done, Skip
+from .lease.requests import JobOptions, Options, new_job
 from .lease.retry import Retry
 from .lease.sweep import Sweep
-from .lease.tasks import DEFAULT_POOL, Registry, Task
-from .schedule_book import ScheduleBook
+from .lease.tasks import DEFAULT_POOL, Registry, Task, check_key
+from .schedule_book import Declared, ScheduleBook
 from .scheduler.cron import Dst
+from .scheduler.definition import Trigger
+from .scheduler.job_key import JobKey
+from .scheduler.schedules import DEFAULT_TRIGGER
 from .scripts import Scripts
-from .scripts.errors import BadInput, JobFailed, TenureError
-from .scripts.keys import check_tenant
-from .settings import Settings
+from .scripts.errors import BadInput, JobFailed, StoreUnreachable, TenureError
+from .settings import Settings, safe_url
 from .store_check import StoreCheck
 
 if TYPE_CHECKING:
@@ -47,12 +60,18 @@ if TYPE_CHECKING:
     from .workers.ctx import Ctx
 
 P = ParamSpec("P")
+"""What a task is enqueued with: the parameters of its function, without the context."""
+Q = ParamSpec("Q")
+"""All parameters of its function."""
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+"""What its function returns, or, of a coroutine function, what that comes to."""
+C_co = TypeVar("C_co", covariant=True)
+"""What a call of its function gives: `R_co`, or a coroutine."""
 
 
 @dataclass(frozen=True)
-class Job(Generic[R]):
+class Job(Generic[R_co]):
     """An enqueued job. `created` is False when its idempotency key already had one."""
 
     app: Tenure
@@ -82,7 +101,7 @@ class Job(Generic[R]):
             time.sleep(pause if until is None else max(0.0, min(pause, until - time.monotonic())))
             pause = min(pause * 1.5, 0.25)
 
-    def result(self, timeout: Duration | None = None) -> R:
+    def result(self, timeout: Duration | None = None) -> R_co:
         """What the task returned; waits for it. Raises JobFailed when it did not succeed, TimeoutError."""
         view = self.wait(timeout)
         if view.status != "succeeded":
@@ -90,11 +109,15 @@ class Job(Generic[R]):
             raise JobFailed(
                 f"job {self.id} of {view.task} is {view.status} ({view.dead_reason or 'by hand'}): {error}"
             )
-        return cast(R, unpack(view.result) if view.result else None)
+        return cast(R_co, view.value)
 
     async def await_(self, timeout: Duration | None = None) -> JobView:
         """`wait` for async code."""
         return await asyncio.to_thread(self.wait, timeout)
+
+    async def aresult(self, timeout: Duration | None = None) -> R_co:
+        """`result` for async code."""
+        return await asyncio.to_thread(self.result, timeout)
 
 
 @dataclass(frozen=True)
@@ -114,52 +137,105 @@ class TaskCall(Generic[R_co]):
 
 
 @dataclass(frozen=True)
-class TaskHandle(Generic[P, R]):
-    """A registered task: call it as the plain function, or enqueue it."""
+class TaskHandle(Generic[P, R_co]):
+    """A task and the options of its next jobs. The result of a job is what its function returned at last: of
+    `Continue | Done[int]` the int.
+    """
 
     app: Tenure
     task: Task
     options: Options
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.task.function(*args, **kwargs)
-
-    def using(self, **options: Any) -> TaskHandle[P, R]:
+    def using(self, **options: Unpack[JobOptions]) -> TaskHandle[P, R_co]:
         """The same task with other options: tenant, idempotency_key, priority, pool, after, at, timeout, ..."""
         return TaskHandle(self.app, self.task, self.options.but(**options))
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    @overload
+    def enqueue(
+        self: TaskHandle[P, Continue | Done[R] | Skip], *args: P.args, **kwargs: P.kwargs
+    ) -> Job[R]: ...
+    @overload
+    def enqueue(self: TaskHandle[P, R | Continue | Skip], *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
+    def enqueue(self, *args: Any, **kwargs: Any) -> Job[Any]:
         """Make a job. Raises BadInput, KeyReused, StoreError."""
-        return cast("Job[R]", self.app.enqueue(self.task, args, kwargs, self.options))
+        return self.app.enqueue(self.task, args, kwargs, self.options)
 
-    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    @overload
+    async def aenqueue(
+        self: TaskHandle[P, Continue | Done[R] | Skip], *args: P.args, **kwargs: P.kwargs
+    ) -> Job[R]: ...
+    @overload
+    async def aenqueue(
+        self: TaskHandle[P, R | Continue | Skip], *args: P.args, **kwargs: P.kwargs
+    ) -> Job[R]: ...
+    async def aenqueue(self, *args: Any, **kwargs: Any) -> Job[Any]:
         """`enqueue` for async code."""
-        return await asyncio.to_thread(self.enqueue, *args, **kwargs)
+        return await asyncio.to_thread(self.app.enqueue, self.task, args, kwargs, self.options)
 
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> TaskCall[R]:
+    @overload
+    def call(
+        self: TaskHandle[P, Continue | Done[R] | Skip], *args: P.args, **kwargs: P.kwargs
+    ) -> TaskCall[R]: ...
+    @overload
+    def call(self: TaskHandle[P, R | Continue | Skip], *args: P.args, **kwargs: P.kwargs) -> TaskCall[R]: ...
+    def call(self, *args: Any, **kwargs: Any) -> TaskCall[Any]:
         """A call to enqueue later, with others or in a transaction of yours. Raises BadInput; asks no store."""
-        tenant = check_tenant(self.options.tenant)
-        return TaskCall(self.app, tenant, new_job(self.task, args, kwargs, self.options))
+        return TaskCall(self.app, self.options.tenant, new_job(self.task, args, kwargs, self.options))
+
+
+@dataclass(frozen=True)
+class TaskFunction(TaskHandle[P, R_co], Generic[P, R_co, Q, C_co]):
+    """A registered function: call it as the plain function it is, or enqueue it."""
+
+    def __call__(self, *args: Q.args, **kwargs: Q.kwargs) -> C_co:
+        return cast(C_co, self.task.function(*args, **kwargs))
+
+
+class TaskOptions(TypedDict, total=False):
+    """The options of `app.task` that `app.background` and `app.cron` take too."""
+
+    pool: str
+    priority: int
+    timeout: Duration
+    retry: Retry | None
+    aliases: Sequence[str]
+    startable: bool
 
 
 class Registers:
     """What `app.task(...)` gives: put it on a function."""
 
-    def __init__(self, app: Tenure, make: Callable[[Callable[..., Any]], Task]) -> None:
+    def __init__(
+        self, app: Tenure, make: Callable[[Callable[..., Any]], Task], declared: Declared | None = None
+    ) -> None:
         self._app = app
-        self._make = make
+        self.make = make
+        self._declared = declared
 
     @overload
-    def __call__(self, function: Callable[Concatenate[Ctx, P], Awaitable[R]]) -> TaskHandle[P, R]: ...
+    def __call__(
+        self, function: Callable[Concatenate[Ctx, P], Coroutine[Any, Any, R]]
+    ) -> TaskFunction[P, R, Concatenate[Ctx, P], Coroutine[Any, Any, R]]: ...
     @overload
-    def __call__(self, function: Callable[Concatenate[Ctx, P], R]) -> TaskHandle[P, R]: ...
+    def __call__(
+        self, function: Callable[Concatenate[Ctx, P], R]
+    ) -> TaskFunction[P, R, Concatenate[Ctx, P], R]: ...
     @overload
-    def __call__(self, function: Callable[P, Awaitable[R]]) -> TaskHandle[P, R]: ...
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]]
+    ) -> TaskFunction[P, R, P, Coroutine[Any, Any, R]]: ...
     @overload
-    def __call__(self, function: Callable[P, R]) -> TaskHandle[P, R]: ...
-    def __call__(self, function: Callable[..., Any]) -> TaskHandle[Any, Any]:
-        task = self._app.registry.add(self._make(function))
-        return TaskHandle(self._app, task, Options())
+    def __call__(self, function: Callable[P, R]) -> TaskFunction[P, R, P, R]: ...
+    def __call__(self, function: Callable[..., Any]) -> TaskFunction[Any, Any, Any, Any]:
+        if isinstance(function, TaskHandle):
+            raise BadInput(
+                f"{cast('TaskHandle[..., Any]', function).task.key} is a task already, it cannot be another one",
+                hint="register the plain function; one task has any number of schedules by app.schedules.put",
+            )
+        task = self._app.registry.add(self.make(function))
+        if self._declared:
+            self._app.schedules.declare_later(self._declared, task)
+        return TaskFunction(self._app, task, Options())
 
 
 class Tenure:
@@ -170,6 +246,12 @@ class Tenure:
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
+        if settings is not None and not isinstance(settings, Settings):  # pyright: ignore[reportUnnecessaryIsInstance]
+            shown = safe_url(settings) if isinstance(settings, str) else repr(settings)
+            raise BadInput(
+                f"Tenure was given {shown!r:.80}, it takes a Settings",
+                hint="Tenure(Settings(redis_url='redis://host:6379/0')), or Tenure() with TENURE_REDIS_URL set",
+            )
         self._settings = settings
         self._store: Store | None = None
         self._store_pid = 0
@@ -200,7 +282,10 @@ class Tenure:
         startable: bool = False,
         background: bool = False,
     ) -> Registers:
-        """Register a function as the task `key`. Raises BadInput for a key that is taken or not allowed."""
+        """Register a function as the task `key`. Raises BadInput for a key that is taken, and for a function or an
+        option that a worker could not use.
+        """
+        _check_given_key(key, "task", "reports.daily")
 
         def make(function: Callable[..., Any]) -> Task:
             return Task(
@@ -208,17 +293,18 @@ class Tenure:
                 function=function,
                 pool=pool,
                 priority=priority,
-                timeout_ms=duration_ms(timeout, what="timeout"),
-                retry=retry or Retry(),
-                aliases=tuple(aliases),
+                timeout_ms=duration_ms(timeout, what="timeout", least_ms=1),
+                retry=Retry() if retry is None else retry,
+                aliases=tuple(aliases) if isinstance(aliases, (list, tuple)) else cast(Any, aliases),
                 startable=startable,
                 background=background,
             )
 
         return Registers(self, make)
 
-    def background(self, key: str, **options: Any) -> Registers:
+    def background(self, key: str, **options: Unpack[TaskOptions]) -> Registers:
         """Register a background task: one that works in chunks and shows progress. Options as for `task`."""
+        _check_given_key(key, "background", "orders.sync")
         return self.task(key, background=True, **options)
 
     def cron(
@@ -231,14 +317,15 @@ class Tenure:
         misfire: str = "fire_once",
         overlap: str = "allow",
         tenant: str = "default",
-        **options: Any,
+        **options: Unpack[TaskOptions],
     ) -> Registers:
         """Register a task and declare a schedule for it, stored by `schedules.declare()` when a scheduler
-        starts.
+        starts. Raises BadInput for what could never be stored.
         """
-        registers = self.task(job_key, **options)
-        self.schedules.declare_later(job_key, expression, tz, dst, misfire, overlap, tenant)
-        return registers
+        _check_given_key(job_key, "cron", "reports.daily")
+        trigger = Trigger(DEFAULT_TRIGGER, expression, tz, dst)
+        declared = Declared(JobKey.parse(job_key), trigger, misfire, overlap, tenant)
+        return Registers(self, self.task(job_key, **options).make, declared)
 
     def enqueue(
         self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options
@@ -246,7 +333,8 @@ class Tenure:
         """Make a job of a task; `TaskHandle.enqueue` is the typed way."""
         job = new_job(task, args, kwargs, options)
         ledger = self.ledger(options.tenant)
-        answer = ledger.enqueue(job)
+        with _unknown_outcome(f"whether job {job.id} was made is not known", _hint_of(job.id, options)):
+            answer = ledger.enqueue(job)
         return Job(self, options.tenant, answer.id, answer.created, self.store.facts.durability)
 
     def enqueue_many(self, calls: Iterable[TaskCall[R]]) -> list[Job[R] | TenureError]:
@@ -261,7 +349,12 @@ class Tenure:
         calls = [self.check_own(call) for call in calls]
         if not calls:
             return []
-        answers = enqueue_all(self.ledgers(), [(call.tenant, call.job) for call in calls])
+        ledgers = self.ledgers()
+        with _unknown_outcome(
+            "which of the jobs were made is not known",
+            "enqueue the same calls again: it makes those that are missing, and none twice",
+        ):
+            answers = enqueue_all(ledgers, [(call.tenant, call.job) for call in calls])
         durability = self.store.facts.durability
         return [
             answer
@@ -369,3 +462,30 @@ class Tenure:
             if self._store is not None and self._store_pid == os.getpid():
                 self._store.close()
             self._store = None
+
+
+@contextmanager
+def _unknown_outcome(said: str, hint: str) -> Generator[None]:
+    """A write whose answer was lost may have been done: say so."""
+    try:
+        yield
+    except StoreUnreachable as exc:
+        raise StoreUnreachable(f"{exc}; {said}", hint=hint) from exc
+
+
+def _hint_of(job_id: str, options: Options) -> str:
+    if options.idempotency_key is None and options.idempotency_fields is None:
+        return (
+            f"look with app.jobs.get({job_id!r}); enqueued with an idempotency_key, it could be sent again and make "
+            "no second job"
+        )
+    return "enqueue it again with the same idempotency key: it makes no second job"
+
+
+def _check_given_key(key: object, decorator: str, example: str) -> None:
+    if callable(key):
+        raise BadInput(
+            f"@app.{decorator} stands on {key!r:.80} without a key",
+            hint=f'write @app.{decorator}("{example}", ...)',
+        )
+    check_key(key)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from .lease.durations import Duration
 from .lease.requests import Options
+from .lease.tasks import Task
 from .scheduler.cron import Dst
-from .scheduler.definition import Trigger
+from .scheduler.definition import Trigger, check_policies
 from .scheduler.job_key import JobKey
 from .scheduler.schedules import DEFAULT_TRIGGER, Fire, Put, Schedules, ScheduleView
+from .scripts.errors import BadInput, NotFound, StoreUnreachable, TenureError
+from .scripts.keys import check_tenant
 
 if TYPE_CHECKING:
     from .app import Tenure
@@ -18,37 +22,112 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A schedule declared by `@app.cron`."""
+    """A schedule declared by `@app.cron`. Raises BadInput for what could never be stored."""
 
     job_key: JobKey
-    task: str
     trigger: Trigger
     misfire: str
     overlap: str
     tenant: str
 
+    def __post_init__(self) -> None:
+        self.trigger.expression()
+        check_policies(self.misfire, self.overlap)
+        check_tenant(self.tenant)
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What became of a declared schedule: `put` is the answer, or None when `problem` kept it from being stored."""
+
+    tenant: str
+    job_key: JobKey
+    put: Put | None
+    problem: Exception | None = None
+
+    @property
+    def hint(self) -> str:
+        """What to do about the problem."""
+        return self.problem.hint if isinstance(self.problem, TenureError) else ""
+
+
+class FireOptions(TypedDict, total=False):
+    """How the jobs of a schedule differ from their task's defaults."""
+
+    pool: str
+    priority: int
+    timeout: Duration
+    trace: str
+
 
 class ScheduleBook:
     def __init__(self, app: Tenure) -> None:
         self._app = app
-        self._declared: list[Declared] = []
+        self._declared: dict[tuple[str, JobKey], tuple[Declared, str]] = {}
 
-    def declare_later(
-        self, task: str, expression: str, tz: str, dst: Dst, misfire: str, overlap: str, tenant: str
-    ) -> None:
-        """Remember a schedule; its expression is checked now, so a mistake shows where it stands."""
-        trigger = Trigger(DEFAULT_TRIGGER, expression, tz, dst)
-        trigger.expression()
-        self._declared.append(Declared(JobKey.parse(task), task, trigger, misfire, overlap, tenant))
+    def declare_later(self, one: Declared, task: Task) -> None:
+        """Remember a schedule of the code. Raises BadInput if its task needs arguments, or its name is taken."""
+        try:
+            task.bind((), {})
+        except BadInput as exc:
+            raise BadInput(
+                f"{exc}: its schedule would fire it without any",
+                hint="give the parameters defaults, or use app.task and app.schedules.put(..., args=[...])",
+            ) from None
+        known = self._declared.setdefault((one.tenant, one.job_key), (one, task.key))
+        if known != (one, task.key):
+            raise BadInput(
+                f"schedule {one.job_key} of tenant {one.tenant} is declared twice: {known[0].trigger.cron!r} and "
+                f"{one.trigger.cron!r}",
+                hint="give one of the two another key",
+            )
 
-    def declare(self) -> Sequence[tuple[str, JobKey, Put]]:
-        """Store what the code declares; what is stored already changes nothing."""
-        return [(one.tenant, one.job_key, self._put_declared(one)) for one in self._declared]
+    def declare(self) -> Sequence[Declaration]:
+        """Store what the code declares; what is stored already changes nothing.
 
-    def _put_declared(self, one: Declared) -> Put:
-        task = self._app.registry.get(one.task)
-        schedules = self.of(one.tenant)
-        return schedules.put(one.job_key, task, [one.trigger], misfire=one.misfire, overlap=one.overlap)
+        Answers what became of each: one that cannot be stored (it is in the past, say) holds up none of the others.
+        Raises StoreUnreachable.
+        """
+        return [self._put_declared(one, task) for one, task in self._declared.values()]
+
+    def undeclared(self) -> Sequence[tuple[str, JobKey]]:
+        """What is stored as declared in code, of all tenants, and is not in this code: (tenant, JobKey)."""
+        index = self._app.ledgers().index
+        found: list[tuple[str, JobKey]] = []
+        for member in index.declared():
+            tenant, _, name = member.partition(":")
+            job_key = JobKey.parse(name)
+            if (tenant, job_key) in self._declared:
+                continue
+            try:
+                stored = self.get(job_key, tenant).declared
+            except NotFound:
+                stored = False
+            except StoreUnreachable:
+                raise
+            except (TenureError, ValueError, TypeError):
+                continue  # it cannot be read; the scheduler tells of that
+            if stored:
+                found.append((tenant, job_key))
+            else:
+                index.declared(drop=[member])
+        return found
+
+    def _put_declared(self, one: Declared, task: str) -> Declaration:
+        try:
+            put = self.of(one.tenant).put(
+                one.job_key,
+                self._app.registry.get(task),
+                [one.trigger],
+                misfire=one.misfire,
+                overlap=one.overlap,
+                declared=True,
+            )
+        except StoreUnreachable:
+            raise
+        except (TenureError, ValueError, TypeError) as exc:
+            return Declaration(one.tenant, one.job_key, None, exc)
+        return Declaration(one.tenant, one.job_key, put)
 
     def of(self, tenant: str = "default") -> Schedules:
         return Schedules(self._app.ledger(tenant))
@@ -68,9 +147,15 @@ class ScheduleBook:
         misfire: str = "fire_once",
         overlap: str = "allow",
         expected_revision: int | None = None,
-        **options: Any,
+        **options: Unpack[FireOptions],
     ) -> Put:
         """Store a schedule under its JobKey; the same again changes nothing. See Schedules.put."""
+        for name in options:
+            if name not in FireOptions.__annotations__:
+                raise BadInput(
+                    f"{name!r:.60} is not an option of a schedule",
+                    hint=f"the options of its jobs are: {', '.join(FireOptions.__annotations__)}",
+                )
         chosen = list(triggers) if cron is None else [*triggers, Trigger(DEFAULT_TRIGGER, cron, tz, dst)]
         return self.of(tenant).put(
             job_key,
@@ -83,6 +168,15 @@ class ScheduleBook:
             overlap=overlap,
             expected_revision=expected_revision,
         )
+
+    def delete(
+        self, job_key: JobKey | str, tenant: str = "default", *, expected_revision: int | None = None
+    ) -> bool:
+        """Delete a schedule, so that it fires no more; answers whether there was one. See Schedules.delete.
+
+        One that `@app.cron` declares comes back with the next scheduler that starts: take it out of the code first.
+        """
+        return self.of(tenant).delete(job_key, expected_revision=expected_revision)
 
     def get(self, job_key: JobKey | str, tenant: str = "default") -> ScheduleView:
         return self.of(tenant).get(job_key)
@@ -98,6 +192,13 @@ class ScheduleBook:
         return self.of(tenant).next(job_key, count)
 
     def fires(
-        self, job_key: JobKey | str, *, month: str, tenant: str = "default", limit: int = 50
+        self,
+        job_key: JobKey | str,
+        *,
+        month: str,
+        trigger: str | None = None,
+        tenant: str = "default",
+        limit: int = 50,
     ) -> Sequence[Fire]:
-        return self.of(tenant).fires(job_key, month=month, limit=limit)[0]
+        """The newest fire records of a trigger in a UTC month (YYYYMM), also those of a deleted schedule."""
+        return self.of(tenant).fires(job_key, trigger=trigger, month=month, limit=limit)[0]

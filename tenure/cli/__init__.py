@@ -20,7 +20,7 @@ _COMMANDS = {
     "background": ("background:background", "Start, list, watch and cancel background tasks."),
     "jobs": ("jobs:jobs", "List, show and watch jobs; retry, skip, cancel and reschedule them."),
     "why": ("why:why", "Say why a job does not run, and what would change that."),
-    "cron": ("cron:cron", "List and show schedules; explain cron expressions."),
+    "cron": ("cron:cron", "List, show and delete schedules; explain cron expressions."),
     "status": ("status:status", "Show the server, the workers and how many jobs there are."),
     "config": ("config:config", "Show the settings."),
     "explain": ("explain:explain", "Say what an error code means and what to do."),

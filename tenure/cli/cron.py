@@ -14,9 +14,10 @@ from ..api.plain import instant
 from ..api.recent_fires import recent_fires
 from ..scheduler.cron import CronExpression, Dst, Planned
 from ..scheduler.schedules import Fire, ScheduleView
+from ..scripts.errors import NotFound
 from .jobs import say_more
 from .options import opened, output_option, tenant_option
-from .output import clock_time, local_time, print_fields, print_json, print_table
+from .output import clock_time, local_time, print_fields, print_json, print_table, say
 
 LOOK_AHEAD = timedelta(days=366)
 MOST_ODD = 20_000
@@ -25,7 +26,7 @@ FIRES = 5
 
 @click.group()
 def cron() -> None:
-    """List and show schedules; explain cron expressions."""
+    """List, show and delete schedules; explain cron expressions."""
 
 
 @cron.command(name="list")
@@ -71,6 +72,23 @@ def show(job_key: str, tenant: str, as_json: bool) -> None:
             map(_fire_row, sorted(fires, key=attrgetter("fire_time"), reverse=True)),
             stretch=2,
         )
+
+
+@cron.command()
+@click.argument("job_key", metavar="JOBKEY")
+@tenant_option
+@click.option("--revision", type=click.IntRange(1), help="Only if it is still at this revision.")
+def delete(job_key: str, tenant: str, revision: int | None) -> None:
+    """Delete a schedule: it fires no more. Its jobs and fire records stay.
+
+    One that @app.cron declares is stored again when the next scheduler starts: take it out of the code first.
+    """
+    with opened() as app:
+        if not app.schedules.delete(job_key, tenant=tenant, expected_revision=revision):
+            raise NotFound(
+                f"schedule {job_key!r:.200} is not stored in tenant {tenant}", hint="tenure cron list"
+            )
+    say(f"schedule {job_key} of tenant {tenant} is deleted")
 
 
 @cron.command(name="next")
@@ -188,6 +206,7 @@ def _fields(view: ScheduleView) -> Iterator[tuple[str, str | int]]:
     yield "misfire", view.definition.misfire
     yield "overlap", view.definition.overlap
     yield "revision", view.revision
+    yield "declared", "in code" if view.declared else "no"
     for trigger in view.definition.triggers:
         yield f"trigger {trigger.name}", f"{trigger.cron}  tz={trigger.tz} dst={trigger.dst}"
         yield "  means", trigger.expression().describe()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 import click
 
+from ..app import Tenure
 from ..lease.loop import Loop
 from ..lease.tasks import check_pool
 from ..scheduler.scheduler import Scheduler
@@ -60,9 +63,7 @@ def scheduler(app_name: str | None) -> None:
     app = find_app(app_name)
     warn(app)
     try:
-        for tenant, job_key, put in app.schedules.declare():
-            if put.changed:
-                say(f"schedule {job_key} of tenant {tenant} is stored as revision {put.revision}")
+        store_declared(app)
         loop = Loop(Scheduler(app.ledgers(), worker_name()), "scheduler")
         with until_stopped(), turning([loop, *app.upkeep(lost=app.schedules.declare)]):
             say("scheduler is running; Ctrl-C stops it")
@@ -70,3 +71,20 @@ def scheduler(app_name: str | None) -> None:
     finally:
         app.close()
     say("scheduler has stopped")
+
+
+def store_declared(app: Tenure) -> None:
+    """Store the schedules of the code, and say what is new, what is wrong, and what is stored that no code declares."""
+    for one in app.schedules.declare():
+        name = f"schedule {one.job_key} of tenant {one.tenant}"
+        if one.put is None:
+            next_step = f"; next: {one.hint}" if one.hint else ""
+            say(f"warning: {name} is not stored as declared: {one.problem}{next_step}")
+        elif one.put.changed:
+            say(f"{name} is stored as revision {one.put.revision}")
+    for tenant, job_key in app.schedules.undeclared():
+        where = "" if tenant == "default" else f" --tenant {tenant}"
+        say(
+            f"warning: schedule {job_key} of tenant {tenant} is stored as declared in code, and this code does not "
+            f"declare it; unless another application does, remove it: tenure cron delete {quote(str(job_key))}{where}"
+        )

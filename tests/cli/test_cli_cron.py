@@ -56,6 +56,17 @@ def test_a_schedule_shows_what_it_means_and_what_it_fired(cli: Cli, stored: Tenu
     assert stored.jobs.list().items[-1].id in shown
 
 
+def test_a_schedule_is_deleted(cli: Cli, stored: Tenure) -> None:
+    refused = cli("cron", "delete", "tick", "--revision", "7")
+    gone = cli("cron", "delete", "tick")
+    again = cli("cron", "delete", "tick")
+
+    assert (refused.code, gone.code, again.code) == (4, 0, 3)
+    assert (gone.out, gone.err) == ("", "schedule tick of tenant default is deleted\n")
+    assert "tick" in again.err
+    assert [str(view.job_key) for view in stored.schedules.list()] == ["reports.daily"]
+
+
 def test_the_next_fires_are_told(cli: Cli, stored: Tenure) -> None:
     said = cli("cron", "next", "reports.daily", "-n", "3", "-o", "json")
 

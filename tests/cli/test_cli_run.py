@@ -18,7 +18,7 @@ from tenure import Tenure
 from tenure.scripts import Index
 from tenure.testing import Server, wait_until
 
-from .terminal import Cli
+from .terminal import SHOP, Cli
 
 
 def end(process: subprocess.Popen[str], sig: signal.Signals = signal.SIGTERM) -> str:
@@ -137,6 +137,26 @@ def test_every_process_that_stays_looks_after_the_index(
     wait_until(lambda: {b"next", b"counted"} <= app.redis().hgetall(walk).keys())
 
     end(process)
+
+
+def test_a_scheduler_warns_of_what_it_cannot_store_and_of_what_is_left_over(
+    cli: Cli, app: Tenure, running: list[subprocess.Popen[str]]
+) -> None:
+    app.cron("gone.daily", "@daily", tenant="acme")(lambda: None)
+    app.schedules.declare()
+    (cli.folder / "shop.py").write_text(
+        f'{SHOP}\n@app.cron("shop.once", "0 0 12 1 6 ? 2019")\ndef once() -> None: ...\n'
+    )
+
+    scheduler = cli.start("scheduler", "shop:app")
+    running.append(scheduler)
+    wait_until(lambda: app.jobs.list(task="shop.tick").items)
+    err = end(scheduler, signal.SIGTERM)
+
+    assert "warning: schedule shop.once of tenant default is not stored as declared: " in err
+    assert "never fires again: '0 0 12 1 6 ? 2019'; next: tenure cron explain" in err
+    assert "warning: schedule gone.daily of tenant acme is stored as declared in code, and this code" in err
+    assert "tenure cron delete gone.daily --tenant acme" in err
 
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
