@@ -35,10 +35,11 @@ print(len(after - files), *loaded)
     assert python(code) == "0 tenure"
 
 
-def test_importing_tenure_takes_under_40_ms() -> None:
-    code = "import time; at = time.perf_counter(); import tenure; print((time.perf_counter() - at) * 1000)"
+def test_importing_tenure_loads_none_of_what_it_stands_on() -> None:
+    """So it stays quick: the time itself is for the bench, not for a busy machine's test."""
+    code = "import sys, tenure; print([name for name in ('redis', 'rq', 'starlette', 'click') if name in sys.modules])"
 
-    assert min(float(python(code)) for _ in range(5)) < 40
+    assert python(code) == "[]"
 
 
 def test_every_public_name_is_there() -> None:
