@@ -19,7 +19,7 @@ from tenure.lease.payload import pack_args, unpack
 from tenure.scripts.keys import wake_channel
 from tenure.testing import Server, wait_until
 
-from .worker_process import WorkerProcess, alive, start_worker
+from .worker_process import WorkerProcess, alive, end_all, start_worker
 
 Start = Callable[..., WorkerProcess]
 
@@ -75,10 +75,7 @@ def worker(env: dict[str, str], tmp_path: Path) -> Iterator[Start]:
         return started[-1]
 
     yield begin
-    for one in started:
-        family = one.family() if alive(one.pid) else []
-        one.kill()
-        wait_until(lambda family=family: not any(map(alive, family)), "the end of the worker's processes")
+    end_all(started)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tenure.app import Tenure
 from tenure.testing import Server, wait_until
 
 from .test_worker import Shop, first_line
-from .worker_process import WorkerProcess, alive, start_worker
+from .worker_process import WorkerProcess, alive, end_all, start_worker
 
 
 @pytest.fixture
@@ -32,10 +32,7 @@ def worker(
         return started[-1]
 
     yield begin
-    for one in started:
-        family = one.family() if alive(one.pid) else []
-        one.kill()
-        wait_until(lambda family=family: not any(map(alive, family)), "the end of the worker's processes")
+    end_all(started)
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tenure.testing import wait_until
+
 T = TypeVar("T")
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -93,3 +95,11 @@ def main(order: str) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1])
+
+
+def end_all(started: list[WorkerProcess]) -> None:
+    """Kill workers, and wait until none of their processes is left."""
+    for one in started:
+        family = one.family() if alive(one.pid) else []
+        one.kill()
+        wait_until(lambda family=family: not any(map(alive, family)), "the end of the worker's processes")
