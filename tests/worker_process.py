@@ -83,6 +83,14 @@ def start(folder: Path, env: dict[str, str], *command: str) -> WorkerProcess:
     return WorkerProcess(process, log)
 
 
+def end_all(started: list[WorkerProcess]) -> None:
+    """Kill workers, and wait until none of their processes is left."""
+    for one in started:
+        family = one.family() if alive(one.pid) else []
+        one.kill()
+        wait_until(lambda family=family: not any(map(alive, family)), "the end of the worker's processes")
+
+
 def main(order: str) -> None:
     from tenure.workers import WorkerOptions, load_application, run_worker
 
@@ -95,11 +103,3 @@ def main(order: str) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1])
-
-
-def end_all(started: list[WorkerProcess]) -> None:
-    """Kill workers, and wait until none of their processes is left."""
-    for one in started:
-        family = one.family() if alive(one.pid) else []
-        one.kill()
-        wait_until(lambda family=family: not any(map(alive, family)), "the end of the worker's processes")
