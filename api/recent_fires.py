@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..lease.index import FIRE
+from ..lease.jobs import FIRE
 from ..scheduler.definition import month
 from ..scheduler.job_key import JobKey
 from ..scheduler.schedules import Fire, Schedules

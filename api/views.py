@@ -107,7 +107,7 @@ def job(view: JobView) -> Json:
         "result": result(view),
         "error": error(view),
         "traceId": view.trace,
-        "instanceId": None,
+        "instanceId": view.instance,
         "nodeId": None,
         "record": None,
         "labels": None,

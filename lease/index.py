@@ -15,9 +15,6 @@ from ..scripts.loader import Arg, texts
 from .jobs import News
 from .witness import Witness
 
-DUE = "due:"
-REAP = "reap"
-FIRE = "fire"
 KNOWN_S = 60.0
 
 

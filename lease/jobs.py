@@ -8,6 +8,9 @@ from typing import Any
 from ..scripts.states import ENDED, State
 from .payload import unpack
 
+DUE, REAP, FIRE = "due:", "reap", "fire"
+"""Queues of the tenant index: of each pool `due:POOL`, of expired leases, of triggers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
@@ -141,6 +144,7 @@ class JobView:
     idempotency_key: str | None
     source: str | None
     trace: str
+    instance: str | None
     fire: str | None
     fire_time: int | None
     background: bool

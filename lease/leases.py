@@ -25,8 +25,8 @@ from ..scripts import Call, Keys, Scripts
 from ..scripts.errors import BadInput, LeaseLost, LeaseTaken, StaleFence, StoreError
 from ..scripts.loader import Arg, Client, texts
 from .durations import Duration, duration_ms
-from .index import REAP, TenantIndex
-from .jobs import News
+from .index import TenantIndex
+from .jobs import REAP, News
 from .waits import pop
 
 SHORTEST_MS = 100

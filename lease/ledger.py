@@ -12,8 +12,8 @@ from ..scripts.errors import NotFound, TenureError
 from ..scripts.loader import Arg, item, texts
 from . import views
 from .ids import is_id, new_id
-from .index import DUE, REAP, TenantIndex
-from .jobs import Claim, Enqueued, JobView, Lease, News, Page
+from .index import TenantIndex
+from .jobs import DUE, REAP, Claim, Enqueued, JobView, Lease, News, Page
 from .listing import list_jobs
 from .outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
 from .payload import digest
@@ -199,7 +199,9 @@ class Ledger:
         delays: list[Arg] = [Retry().backoff_ms(failures) for failures in range(1, 11)]
         call: Call[Any] = self._call("reap", {"limit": limit}, lambda reply: reply, delays)
         due, version, ended, news = self.scripts.run(call)
-        self.index.put([News(self.tenant, REAP, int(due) if due else None, int(version)), *self._news(news)])
+        self.index.put(
+            [News(self.tenant, REAP, int(due) if due else None, int(version)), *views.news(self.tenant, news)]
+        )
         return [(id_.decode(), state.decode()) for id_, state in ended]
 
     def reschedule(
@@ -234,11 +236,13 @@ class Ledger:
 
     def _cancel(self, verb: str, job_id: str, reason: str) -> str:
         try:
-            return self.scripts.run(
-                self._call("cancel", {"verb": verb, "id": job_id, "reason": reason}, _word)
+            before, news = self.scripts.run(
+                self._call("cancel", {"verb": verb, "id": job_id, "reason": reason}, tuple)
             )
         except NotFound:
             raise self._not_found(job_id) from None
+        self.index.put(views.news(self.tenant, news))
+        return str(before.decode())
 
     def retry(
         self,
@@ -271,7 +275,7 @@ class Ledger:
 
     def _by_hand(self, script: str, args: Mapping[str, Arg]) -> bool:
         changed, news = self.scripts.run(self._call(script, args, tuple))
-        self.index.put(self._news(news))
+        self.index.put(views.news(self.tenant, news))
         return bool(changed == b"1")
 
     def get(self, job_id: str, lines: int = 0) -> JobView:
@@ -341,7 +345,7 @@ class Ledger:
             for one in reply[0]
         ]
         starts = [News(self.tenant, REAP, *map(int, reply[2]))] if reply[2] else []
-        return answers, [*self._news(reply[1]), *starts]
+        return answers, [*views.news(self.tenant, reply[1]), *starts]
 
     def _claim(self, pool: str, reply: Any) -> Claim:
         version, due, reason, expiry, *rows = reply
@@ -351,25 +355,16 @@ class Ledger:
         return Claim(leases, reason.decode(), news, reap)
 
     def _settled(self, reply: Any) -> tuple[Sequence[TenureError | None], Sequence[News]]:
-        return [item(one) for one in reply[0]], self._news(reply[1])
+        return [item(one) for one in reply[0]], views.news(self.tenant, reply[1])
 
     def _standing(self, reply: Any) -> Sequence[News]:
         version, *flat = texts(reply)
         return [News(self.tenant, queue, int(due), int(version)) for queue, due in views.pairs(flat)]
 
-    def _news(self, reply: Any) -> Sequence[News]:
-        return [
-            News(self.tenant, DUE + pool.decode(), int(due), int(version)) for pool, due, version in reply
-        ]
-
 
 def new_token() -> str:
     """A name for one claim, so that a claim sent twice is answered once."""
     return os.urandom(8).hex()
-
-
-def _word(reply: bytes) -> str:
-    return reply.decode()
 
 
 def _text(number: int | None) -> Arg:

@@ -14,8 +14,7 @@ from ..scripts import Call
 from ..scripts.errors import BadInput
 from ..scripts.loader import Arg, texts
 from ..scripts.states import State
-from .index import DUE
-from .jobs import JobView, Page
+from .jobs import DUE, JobView, Page
 
 if TYPE_CHECKING:
     from .ledger import Ledger

@@ -39,6 +39,7 @@ class JobOptions(TypedDict, total=False):
     timeout: Duration | None
     source: str | None
     trace: str | None
+    instance: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,7 @@ class Options:
     timeout: Duration | None = None
     source: str | None = None
     trace: str | None = None
+    instance: str | None = None
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
@@ -99,6 +101,7 @@ def row_fields(task: Task, options: Options) -> dict[str, Arg]:
         "background": "1" if task.background else "",
         "source": options.source or "",
         "trace": options.trace or "",
+        "instance": options.instance or "",
         "start_by": _start_by(options),
     }
     return {name: value for name, value in fields.items() if value and value != DEFAULTS.get(name)}
@@ -255,4 +258,5 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
     "timeout": _check_duration("timeout", 1),
     "source": _check_word("source"),
     "trace": _check_word("trace"),
+    "instance": _check_word("instance"),
 }

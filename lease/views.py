@@ -8,7 +8,12 @@ from typing import Any
 from ..scripts.fields import DEFAULTS
 from ..scripts.loader import texts
 from ..scripts.states import State
-from .jobs import Attempt, JobView, Lease, Progress
+from .jobs import DUE, Attempt, JobView, Lease, News, Progress
+
+
+def news(tenant: str, reply: Any) -> list[News]:
+    """What a script's `news` says of pools."""
+    return [News(tenant, DUE + pool.decode(), int(due), int(version)) for pool, due, version in reply]
 
 
 def pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
@@ -85,6 +90,7 @@ def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
         idempotency_key=text.get("unique_key"),
         source=text.get("source"),
         trace=text.get("trace") or text["id"],
+        instance=text.get("instance"),
         fire=text.get("fire"),
         fire_time=_int(text.get("fire_time")),
         background=background,

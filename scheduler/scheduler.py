@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from ..lease import views
 from ..lease.ids import fire_id
-from ..lease.index import FIRE
-from ..lease.jobs import News
+from ..lease.jobs import FIRE, News
 from ..lease.ledger import Ledger
 from ..lease.ledgers import Ledgers
 from ..scripts import Call
@@ -118,8 +118,7 @@ class Scheduler:
 
 def _news(tenant: str, reply: Any) -> list[News]:
     _, told, earliest, version = reply
-    news = [News(tenant, FIRE, int(earliest) if earliest else None, int(version))]
-    if told:
-        pool, due, at = told
-        news.append(News(tenant, f"due:{pool.decode()}", int(due), int(at)))
-    return news
+    return [
+        News(tenant, FIRE, int(earliest) if earliest else None, int(version)),
+        *views.news(tenant, told),
+    ]

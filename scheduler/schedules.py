@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..lease.index import FIRE
-from ..lease.jobs import News
+from ..lease.jobs import FIRE, News
 from ..lease.ledger import Ledger, new_token
 from ..lease.payload import pack_args
 from ..lease.requests import Options, row_fields

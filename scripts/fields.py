@@ -47,6 +47,7 @@ FIELDS: dict[str, str] = {
     "end_as": "ef",
     "start_by": "sb",
     "asked": "Q",
+    "instance": "in",
 }
 
 DEFAULTS: dict[str, str] = {
@@ -65,7 +66,7 @@ DEFAULTS: dict[str, str] = {
     "edit": "0",
 }
 
-BLOBS = ("args", "result", "cursor", "unique_key", "reason", "fire", "trace")
+BLOBS = ("args", "result", "cursor", "unique_key", "reason", "fire", "trace", "instance")
 BLOB_LIMIT = 64
 
 

@@ -68,6 +68,13 @@ TENANT_KEYS = (
         "jobs of a task in the order they were made",
         "retention, from the head",
     ),
+    Key(
+        "group",
+        "g:{kind}:{value}",
+        "zset",
+        "jobs that share a value (of an instance), by when they were made",
+        "with their rows",
+    ),
     Key("unique", "u", "hash", "idempotency key digest to job id", "the job's end or its row"),
     Key(
         "memo",

@@ -40,6 +40,7 @@ SHARED = (
     "base",
     "row",
     "move",
+    "groups",
     "attempt",
     "advertise",
     "blocker",

@@ -13,8 +13,7 @@ from random import Random
 from typing import TypeVar
 
 from tenure.lease.ids import fire_id
-from tenure.lease.index import DUE, REAP
-from tenure.lease.jobs import Lease, News
+from tenure.lease.jobs import DUE, REAP, Lease, News
 from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed

@@ -12,8 +12,8 @@ from redis import RedisCluster
 from redis.exceptions import ConnectionError
 
 from tenure.lease.census import EVERY_MS, PAUSE_S, Census
-from tenure.lease.index import DUE, FIRE, KNOWN_S, REAP, TenantIndex
-from tenure.lease.jobs import News
+from tenure.lease.index import KNOWN_S, TenantIndex
+from tenure.lease.jobs import DUE, FIRE, REAP, News
 from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, NextChunk, Succeed

@@ -9,7 +9,7 @@ from itertools import permutations
 import pytest
 
 from tenure import Tenure
-from tenure.lease.index import REAP
+from tenure.lease.jobs import REAP
 from tenure.lease.leases import SHORTEST_MS, Leases
 from tenure.lease.ledger import LEASE_MS, Ledger
 from tenure.scripts import Call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenure.lease.index import REAP
+from tenure.lease.jobs import REAP
 from tenure.lease.ledger import GRACE_MS, LEASE_MS, Ledger, NewJob
 from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, SkipRest, Succeed
 from tenure.lease.retry import Retry

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tenure.lease.index import DUE
-from tenure.lease.jobs import Lease
+from tenure.lease.jobs import DUE, Lease
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail, Lose, NextChunk, Succeed
 from tenure.scripts.errors import (

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tenure import Ctx, Tenure
-from tenure.lease.index import REAP
-from tenure.lease.jobs import News
+from tenure.lease.jobs import REAP, News
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.loss import LossWatch

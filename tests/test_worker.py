@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from tenure.app import Tenure
-from tenure.lease.index import DUE
-from tenure.lease.jobs import JobView
+from tenure.lease.jobs import DUE, JobView
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.payload import pack_args, unpack
 from tenure.scripts.keys import wake_channel

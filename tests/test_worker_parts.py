@@ -11,7 +11,7 @@ import pytest
 from redis.exceptions import ConnectionError
 
 from tenure.app import Tenure
-from tenure.lease.index import DUE, REAP
+from tenure.lease.jobs import DUE, REAP
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.loop import Loop

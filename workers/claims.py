@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..lease.index import DUE, REAP, Visit
-from ..lease.jobs import Claim, Lease, News
+from ..lease.index import Visit
+from ..lease.jobs import DUE, REAP, Claim, Lease, News
 from ..lease.ledger import new_token
 from ..lease.ledgers import Ledgers
 from ..scripts.errors import TenureError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..lease.index import REAP
+from ..lease.jobs import REAP
 from ..lease.ledgers import Ledgers
 from ..scripts.errors import StoreError
 from .clock import ServerClock

@@ -6,12 +6,12 @@
 -- ARGV id      text  which job
 -- ARGV reason  text  why
 -- FLAGS allow-oom
--- GIVES        state before
+-- GIVES        {state before, news: {pool, due, version}}
 -- FAILS        NOT_FOUND WRONG_STATE
 
 local job = load(id)
 if not job then return refuse('NOT_FOUND', 'job ' .. id .. ' is not in the ledger') end
-if job.state == 'canceled' then return 'canceled' end
+if job.state == 'canceled' then return {'canceled', {}} end
 local refused = may(verb, job)
 if refused then return refuse('WRONG_STATE', refused) end
 
@@ -24,4 +24,4 @@ conclude(job)
 if before == 'running' then
   redis.call('PUBLISH', namespace .. ':wake', 'stop ' .. job.pool .. ' ' .. tenant .. ' ' .. id .. ' ' .. job.fence)
 end
-return before
+return {before, news()}

@@ -13,7 +13,7 @@ local function holder(unique)
   return id and load(id)
 end
 
-local items, earliest, start_by = {}, {}, math.huge
+local items, start_by = {}, math.huge
 local at = FIRST
 while at <= #ARGV do
   local id, task, pool, when, unique, digest, pairs_of = unpack(ARGV, at, at + 6)
@@ -40,15 +40,9 @@ while at <= #ARGV do
     announce(job)
     start_by = math.min(start_by, job.start_by or math.huge)
     items[#items + 1] = {id, '1'}
-    earliest[pool] = math.min(earliest[pool] or run_at, run_at)
   end
 end
 
-local news = {}
-for pool, due in pairs(earliest) do
-  local version = advertise(pool, due)
-  if version then news[#news + 1] = {pool, text(due), version} end
-end
 local reap = {}
 if start_by < math.huge and start_by < (next_expiry() or math.huge) then reap = {text(start_by), tick()} end
-return {items, news, reap}
+return {items, news(), reap}

@@ -50,5 +50,4 @@ else
   redis.call('HSET', key, 'next:' .. trigger, following)
   redis.call('ZADD', K.triggers(), following, member)
 end
-local version = advertise(pool, now)
-return {id, version and {pool, text(now), version} or {}, earliest_fire(), version or tick()}
+return {id, news(), earliest_fire(), tick()}

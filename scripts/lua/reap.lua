@@ -11,7 +11,7 @@ local function backoff(failures)
   return tonumber(ARGV[math.min(FIRST + failures, #ARGV)])
 end
 
-local ids, news = {}, {}
+local ids = {}
 local expired = redis.call('ZRANGEBYSCORE', K.running(), '-inf', text(now), 'LIMIT', 0, limit)
 for _, id in ipairs(expired) do
   local job = load(id)
@@ -23,7 +23,7 @@ for _, id in ipairs(expired) do
     else
       lose(job, 'lease_lost', 'the lease ended and was not renewed')
     end
-    news[#news + 1] = conclude(job)
+    conclude(job)
     ids[#ids + 1] = {id, job.state}
   end
 end
@@ -46,4 +46,4 @@ for _, id in ipairs(late) do
 end
 
 local first = next_expiry(#expired, #over, #late)
-return {first and text(math.max(now, first)) or '', text(read_clock()), ids, news}
+return {first and text(math.max(now, first)) or '', text(read_clock()), ids, news()}

@@ -32,4 +32,5 @@ if run_at == due and priority == job.priority then return {'0', {}} end
 set(job, 'asked', job.revision .. ' ' .. request)
 set(job, 'priority', priority)
 wait_until(job, 'reschedule', run_at)
-return {'1', {conclude(job)}}
+conclude(job)
+return {'1', news()}

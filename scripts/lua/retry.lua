@@ -50,4 +50,5 @@ end
 put_or_drop_blob(job, 'reason', reason)
 if job.unique then redis.call('HSET', K.unique(), job.unique, id) end
 wait_until(job, 'retry', run_at)
-return {'1', {conclude(job)}}
+conclude(job)
+return {'1', news()}

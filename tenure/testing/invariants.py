@@ -106,6 +106,14 @@ class Tenant:
             for (id_,), stored in self.all("row").items()
         ]
 
+    def long(self, row: Row, name: str) -> str:
+        """A value of a row, wherever it is kept."""
+        value = row.fields[name]
+        if value or name not in BLOBS:
+            return value
+        kept: bytes = self.all("blob").get((FIELDS[name], row.id), b"")
+        return kept.decode()
+
 
 @dataclass
 class Invariants:
@@ -337,6 +345,17 @@ def _parts_of_a_job_go_with_it(tenant: Tenant) -> Said:
                 yield "I14", f"{id_} has an error of attempt {name.decode()}, which did not end"
 
 
+def _groups_follow_from_rows(tenant: Tenant) -> Said:
+    expected: dict[tuple[str, ...], dict[str, float]] = {}
+    for row in tenant.rows:
+        for kind in ("instance",):
+            if kind in row.fields:
+                value = tenant.long(row, kind)
+                expected.setdefault((kind, value), {})[row.id] = float(row.fields["created"])
+    found = {names: _scores(group) for names, group in tenant.all("group").items()}
+    yield from _same("I3", "groups", found, expected)
+
+
 def _progress_is_a_share(tenant: Tenant) -> Said:
     rows = {row.id: row for row in tenant.rows}
     for (id_,), found in tenant.all("progress").items():
@@ -429,6 +448,7 @@ _RULES: tuple[Callable[[Tenant], Said], ...] = (
     _journals_cover_rows,
     _idempotency_keys_point_to_rows,
     _parts_of_a_job_go_with_it,
+    _groups_follow_from_rows,
     _progress_is_a_share,
     _due_work_is_advertised,
     _named_leases_stand_by_expiry,

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 from ..app import Tenure
 from ..lease.durations import Duration, duration_ms
-from ..lease.index import DUE
-from ..lease.jobs import JobView, Lease
+from ..lease.jobs import DUE, JobView, Lease
 from ..lease.ledger import Ledger
 from ..lease.ledgers import Ledgers
 from ..scripts.errors import StaleFence

@@ -11,6 +11,16 @@ local function advertise(pool, due)
   return tick()
 end
 
+-- What the tenant index has to hear of all that came into queues in this operation: {pool, due, version}, one for each pool that is due sooner.
+local function news()
+  local told = {}
+  for pool, due in pairs(wanted) do
+    local version = advertise(pool, due)
+    if version then told[#told + 1] = {pool, text(due), version} end
+  end
+  return told
+end
+
 -- When the reaper is next wanted: the next end of a lease, of a job or a named one, or the next latest start, past the first
 -- `jobs`, `names` and `starts` of them; nil when there is none. One of them alone would hide an earlier one of another.
 local function next_expiry(jobs, names, starts)

@@ -1,10 +1,11 @@
 -- What every operation stands on: whose keys, what time it is, the tenant clock, and writes that are put off.
 --
 -- Writes to the shared sets and counters are gathered and sent once at the end of the operation (`flush`): fewer calls for
--- a batch, and a refusal, which returns before anything is flushed, leaves nothing behind.
+-- a batch, and a refusal, which returns before anything is flushed, leaves nothing behind. Of a member that is added and
+-- dropped in one operation the last word counts.
 
 local namespace, tenant, now, now_us, clock, ticked, born
-local counts, adds, drops
+local counts, places, wanted
 
 local function text(number)
   return string.format('%.0f', number)
@@ -22,7 +23,7 @@ local function enter(home, virtual)
     now_us = now * 1000
   end
   clock, ticked, born = nil, false, nil
-  counts, adds, drops = {}, {}, {}
+  counts, places, wanted = {}, {}, {}
 end
 
 -- A time as callers write it: empty is now, "+N" is N ms from now, else epoch ms. A past instant is now: what is due since then
@@ -54,15 +55,18 @@ local function count(task, state, change)
 end
 
 local function add(key, score, member)
-  local list = adds[key] or {}
-  list[#list + 1], list[#list + 2] = score, member
-  adds[key] = list
+  local members = places[key] or {}
+  members[member] = score
+  places[key] = members
 end
 
 local function drop(key, member)
-  local list = drops[key] or {}
-  list[#list + 1] = member
-  drops[key] = list
+  add(key, false, member)
+end
+
+-- A job that can be claimed from `due` on came into its pool's queue: see `news`.
+local function queued(pool, due)
+  wanted[pool] = math.min(wanted[pool] or due, due)
 end
 
 local SLICE = 5000 -- Lua hands over fewer than 8,000 values at once
@@ -74,8 +78,18 @@ local function send(command, key, values)
 end
 
 local function flush()
-  for key, members in pairs(drops) do send('ZREM', key, members) end
-  for key, pairs_of in pairs(adds) do send('ZADD', key, pairs_of) end
+  for key, members in pairs(places) do
+    local added, dropped = {}, {}
+    for member, score in pairs(members) do
+      if score then
+        added[#added + 1], added[#added + 2] = score, member
+      else
+        dropped[#dropped + 1] = member
+      end
+    end
+    send('ZREM', key, dropped)
+    send('ZADD', key, added)
+  end
   for field, change in pairs(counts) do
     if change ~= 0 and redis.call('HINCRBY', K.counts(), field, change) == 0 then
       redis.call('HDEL', K.counts(), field)

@@ -33,15 +33,11 @@ local function give_back(job, started, delay)
   wait_until(job, 'give_back', now + delay)
 end
 
--- After an attempt: write the row, tell watchers, and tell sleeping workers if the job is to be claimed again.
--- Answers {pool, due, version} if the tenant index has to hear of it.
+-- After a move: write the row and tell watchers. Whether the job is to be claimed again stands in the call's `news`.
 local function conclude(job)
   stop_working(job)
   save(job)
   announce(job)
-  if job.state ~= 'pending' then return nil end
-  local version = advertise(job.pool, tonumber(job.run_at))
-  return version and {job.pool, job.run_at, version}
 end
 
 -- A job that nobody has started by its latest start is dead, whoever finds it so first: the claim or the reaper.

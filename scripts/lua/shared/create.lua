@@ -17,6 +17,7 @@ local function create(id, task, pool, run_at, fields)
   join_set(job)
   redis.call('RPUSH', K.journal(task), id)
   count(task, 'pending', 1)
+  join_groups(job)
   if job.unique then redis.call('HSET', K.unique(), job.unique, id) end
   return job
 end

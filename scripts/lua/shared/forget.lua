@@ -41,6 +41,7 @@ local function forget(ids)
     if job then
       free_unique(job)
       leave_set(job)
+      leave_groups(job)
       count(job.task, job.state, -1)
       tasks[job.task] = (tasks[job.task] or 0) + 1
       gone[id] = true

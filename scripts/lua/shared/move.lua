@@ -29,6 +29,7 @@ local function join_set(job, lease_until)
   if owes_its_start(job) then add(K.starts(), job.start_by, job.id) end
   if job.state == 'pending' then
     add(K.queue(job.pool), rank(job), job.id)
+    queued(job.pool, tonumber(job.run_at or job.created))
   elseif job.state == 'running' then
     add(K.running(), text(lease_until), job.id)
   elseif job.state == 'succeeded' then
