@@ -22,6 +22,7 @@ from .problems import CatchAll, on_error, on_http_error
 from .routing import resource
 from .schedules import ScheduleResource
 from .tasks import Tasks
+from .workers import Workers
 
 
 def create_api(app: App) -> Starlette:
@@ -58,12 +59,14 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/background-tasks/{id}/cancel", post=background.cancel),
         Route("/background-tasks/{id}/events", Events(app, hub).follow),
         resource("/jobs", get=jobs.list),
+        resource("/jobs/summary", get=jobs.summary),
         resource("/jobs/{id}", get=jobs.get),
         resource("/jobs/{id}/why", get=jobs.why),
         resource("/jobs/{id}/retry", post=jobs.retry),
         resource("/jobs/{id}/skip", post=jobs.skip),
         resource("/jobs/{id}/cancel", post=jobs.cancel),
         resource("/jobs/{id}/reschedule", post=jobs.reschedule),
+        resource("/workers", get=Workers(app).list),
         resource("/schedules", get=schedules.list),
         resource("/schedules/{job_key}", get=schedules.get, put=schedules.put, delete=schedules.delete),
         resource("/schedules/{job_key}/next", get=schedules.next),

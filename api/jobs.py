@@ -13,6 +13,7 @@ from ..lease.jobs import JobView, Page
 from ..lease.ledger import Ledger
 from ..lease.listing import list_jobs
 from ..lease.requests import due, edited_args
+from ..lease.summary import summary
 from ..lease.why import why
 from ..scripts.states import State
 from . import views
@@ -39,6 +40,10 @@ class Jobs:
         task = query.text("task")
         found = read_page(self._app, query, None if task is None else {task})
         return answer(views.page([views.job(job) for job in found.items], found.next_cursor))
+
+    def summary(self, request: Request) -> Response:
+        ledger = ledger_of(self._app, request)
+        return answer(views.summary(summary(ledger.tenant, ledger.counts())))
 
     def get(self, request: Request) -> Response:
         return answer(views.job_with_attempts(ledger_of(self._app, request).get(request.path_params["id"])))

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 
 from ..lease.jobs import Attempt, JobView
 from ..lease.payload import unpack_args
+from ..lease.summary import Summary
 from ..lease.tasks import Task
 from ..lease.why import Why
+from ..lease.workers import Slots, WorkerView
 from ..scripts.states import Cause, State
 from .plain import Json, escaped, instant, jsonable
 from .progress import eta, percent
@@ -154,6 +156,15 @@ def why(found: Why) -> Json:
     }
 
 
+def summary(found: Summary) -> Json:
+    return {
+        "tenant": found.tenant,
+        "total": found.total,
+        "states": dict(found.states),
+        "tasks": {escaped(task): dict(states) for task, states in found.tasks.items()},
+    }
+
+
 def task(one: Task) -> Json:
     return {
         "task": one.key,
@@ -165,3 +176,26 @@ def task(one: Task) -> Json:
         "background": one.background,
         "startable": one.background and one.startable,
     }
+
+
+def worker(one: WorkerView) -> Json:
+    return {
+        "name": escaped(one.name),
+        "host": escaped(one.host),
+        "pid": one.pid,
+        "version": escaped(one.version),
+        "state": escaped(one.state),
+        "live": one.live,
+        "slots": slots(one.slots),
+        "pools": {escaped(pool): slots(share) for pool, share in one.pools.items()},
+        "tasks": one.tasks,
+        "succeeded": one.succeeded,
+        "failed": one.failed,
+        "startedAt": instant(one.started_at),
+        "seenAt": instant(one.seen_at),
+        "lastClaimAt": instant(one.last_claim_at),
+    }
+
+
+def slots(share: Slots) -> Json:
+    return {"used": share.used, "offered": share.offered}

@@ -14,8 +14,11 @@ from ..scripts.errors import TenureError
 from ..scripts.loader import Arg, texts
 from .jobs import News
 from .witness import Witness
+from .workers import SEEN_MS, Heartbeat, WorkerView, read_page
 
 KNOWN_S = 60.0
+WORKERS_PAGE = 500
+WORKERS_MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,21 @@ class TenantIndex:
         args: dict[str, Arg] = {"limit": limit, "pause": pause_ms, "round": round_ms}
         wait, *tenants = self.scripts.run(Call("index_sweep", self.keys.home, args, texts))
         return SweepPage(tenants, int(wait))
+
+    def beat(self, worker: str, said: Heartbeat) -> None:
+        """Tell the register that a worker lives; a few that nobody has heard for long are forgotten meanwhile."""
+        args: dict[str, Arg] = {"worker": worker, "said": said.packed(), "keep": SEEN_MS}
+        self.scripts.run(Call("index_beat", self.keys.home, args, int))
+
+    def workers(self) -> list[WorkerView]:
+        """The workers heard in the last ten minutes, by name; 10,000 at most."""
+        found: dict[str, WorkerView] = {}
+        cursor = ""
+        while cursor != "0" and len(found) < WORKERS_MOST:
+            args: dict[str, Arg] = {"cursor": cursor or "0", "limit": WORKERS_PAGE}
+            cursor, page = self.scripts.run(Call("index_workers", self.keys.home, args, read_page))
+            found |= {worker.name: worker for worker in page if worker.seen}
+        return [found[name] for name in sorted(found)]
 
     def census(self, found: Sequence[str], every_ms: int, *, going: bool) -> bool:
         """Add the tenants that a pass over the store has found; answers whether the asker is to begin one."""

@@ -118,6 +118,13 @@ INDEX_KEYS = (
     Key("seen", "v:{queue}", "hash", "the tenant clock at which that instant was told", "an empty visit"),
     Key("walk", "walk", "hash", "where the sweep is, how many tenants there were, the last census", "never"),
     Key("declared", "declared", "set", "schedules that code declares, by tenant and JobKey", "delete"),
+    Key(
+        "workers",
+        "workers",
+        "hash",
+        "workers by name, each with its latest heartbeat",
+        "heartbeats of others, ten minutes after it",
+    ),
 )
 
 _BY_NAME = {key.name: key for key in TENANT_KEYS + INDEX_KEYS}

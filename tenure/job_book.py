@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .lease.durations import Duration
 from .lease.jobs import JobView, Page
 from .lease.requests import due, edited_args
+from .lease.summary import Summary, summary
 from .lease.tasks import check_priority
 from .lease.why import Why, why
 from .scripts.errors import BadInput
@@ -36,6 +37,10 @@ class JobBook:
     ) -> Page:
         """A page of jobs, newest first. See Ledger.list."""
         return self._app.ledger(tenant).list(status=status, task=task, limit=limit, cursor=cursor)
+
+    def summary(self, tenant: str = "default") -> Summary:
+        """How many jobs there are by state and by task, from counters."""
+        return summary(tenant, self._app.ledger(tenant).counts())
 
     def cancel(self, job_id: str, reason: str = "", tenant: str = "default") -> None:
         """Cancel a job that has not succeeded; a running one is told to stop, then killed."""

@@ -15,6 +15,7 @@ from tenure.app import Tenure
 from tenure.lease.jobs import DUE, JobView
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.payload import pack_args, unpack
+from tenure.lease.workers import Slots
 from tenure.scripts.keys import wake_channel
 from tenure.testing import Server, wait_until
 
@@ -614,3 +615,31 @@ def test_a_worker_that_cannot_find_its_application_says_so(env: dict[str, str], 
         process = start_worker(tmp_path, {**env, "TENURE_APP": name})
         assert process.process.wait(20) != 0
         assert sentence in process.said()
+
+
+# The register.
+
+
+def test_a_worker_tells_the_register_what_it_does_until_it_has_ended(
+    worker: Start, shop: Shop, app: Tenure, note: Path
+) -> None:
+    process = worker("advance", "outbound", slots=2, name="w-beat")
+    (idle,) = wait_until(lambda: app.ledgers().index.workers(), "the first heartbeat")
+    job = shop.make("nap", str(note), 2)
+    first_line(note)
+
+    process.signal(signal.SIGTERM)  # it says at once that it stops
+    (stopping,) = wait_until(
+        lambda: [one for one in app.ledgers().index.workers() if one.state == "stopping"], "word of it"
+    )
+    assert process.process.wait(15) == 0
+    (ended,) = app.ledgers().index.workers()
+
+    assert (idle.name, idle.pid, idle.state, idle.live) == ("w-beat", process.pid, "active", True)
+    assert idle.pools == {"advance": Slots(0, 2), "outbound": Slots(0, 2)}
+    assert idle.last_claim_at is None
+    assert stopping.pools == {"advance": Slots(1, 1), "outbound": Slots()}
+    assert (ended.state, ended.live, ended.slots, ended.succeeded) == ("ended", False, Slots(), 1)
+    assert ended.last_claim_at is not None
+    assert ended.tasks > 20
+    assert shop.ended(job).status == "succeeded"

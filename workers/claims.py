@@ -73,6 +73,8 @@ class Claims:
         """False: claim nothing more."""
         self.left: int | None = None
         """How many jobs may still be claimed; None: any number."""
+        self.last_at: float | None = None
+        """When jobs were last claimed (monotonic)."""
         self._ledgers = ledgers
         self._clock = clock
         self._lookouts = {pool.name: Lookout(pool) for pool in pools}
@@ -200,6 +202,7 @@ class Claims:
         for lease in claim.leases:
             self._got(self._row(lookout.pool.name, lease, sent_at, now))
         if claim.leases:
+            self.last_at = now
             lookout.pause = 0.0
             self._heard(claim.reap)
         if self.left is not None:

@@ -19,6 +19,7 @@ from .crew import Crew
 from .duties import ClockCheck, Reaper
 from .exchange import Exchange
 from .hearing import Hearing
+from .heartbeat import Heartbeats
 from .hints import Due, Listener, Look, Stop
 from .options import WorkerOptions
 from .outbox import Outbox
@@ -63,6 +64,9 @@ class Runner:
             app.settings.poll_ms / 1000,
             options.grace_ms + ANSWER_MS,
             self.crew.got,
+        )
+        self._heartbeats = Heartbeats(
+            ledgers.index, worker, self.crew, self._claims, len(list(app.registry)), lambda: self.suspended
         )
         self._stopping = Stopping(self.crew, options.grace_ms / 1000, ledgers.lease_ms / 1000)
         hearing = Hearing(self.crew, self._outbox.progress)
@@ -125,9 +129,11 @@ class Runner:
             self.poke,
         )
         self._clock_loop = Loop(ClockCheck(self._clock, self._ledgers, renew_s), "tenure-clock")
+        self._heartbeat_loop = Loop(self._heartbeats, "tenure-heartbeat")
         self._loops = [
             Loop(Reaper(self._ledgers), "tenure-reaper"),
             self._clock_loop,
+            self._heartbeat_loop,
             *self._app.upkeep(),
         ]
         for loop in self._loops:
@@ -140,6 +146,7 @@ class Runner:
         for loop in self._loops:
             loop.stop(timeout=0.5)
         self._exchange.close()
+        self._heartbeats.farewell()
         self._zygote.close()
         for slot in self.crew.slots:
             slot.close()
@@ -243,6 +250,7 @@ class Runner:
         if self._stops_obeyed == 1:
             grace_s = self._options.stop_grace_ms / 1000
             self._stopping.release(now + grace_s)
+            self._heartbeat_loop.wake()
             log.info("stopping: %d jobs run on, for at most %d s", self.crew.running, grace_s)
         else:
             log.info("stopping now: %d running jobs are handed back", self.crew.running)

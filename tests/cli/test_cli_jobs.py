@@ -100,9 +100,7 @@ def test_a_canceled_job_is_no_longer_dead(cli: Cli, now_ledger: Ledger) -> None:
     assert (shown["status"], shown["deadReason"]) == ("canceled", None)
 
 
-def test_a_pool_that_no_worker_serves_is_told(cli: Cli, app: Tenure, now_ledger: Ledger) -> None:
-    if app.store.facts.cluster:
-        pytest.skip("RQ has no register on a cluster")
+def test_a_pool_that_no_worker_serves_is_told(cli: Cli, now_ledger: Ledger) -> None:
     job = now_ledger.enqueue(NewJob("report", pool="advnce", when="+60000"))
     says = "no live worker serves pool 'advnce': tenure worker --pool advnce"
 

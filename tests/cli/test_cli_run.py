@@ -89,8 +89,8 @@ def test_a_worker_is_seen_and_stops_warm(
     running.append(worker)
 
     def seen() -> bool:
-        """RQ's register is one for the whole server: it may list workers that other tests have killed."""
-        return any(f".{worker.pid}." in one["name"] for one in cli("status", "-o", "json").json["workers"])
+        workers = cli("status", "-o", "json").json["workers"]
+        return any(one["pid"] == worker.pid and one["live"] for one in workers)
 
     wait_until(lambda: len(descendants(worker.pid)) >= 2)
     wait_until(seen)

@@ -103,6 +103,9 @@ PATHS = [
     *(
         "/jobs",
         "/tasks",
+        "/workers",
+        "/jobs/summary",
+        "/jobs/runtime-status",
         "/schedules",
         "/schedules/{}/next",
         "/schedules/{}/fires",
