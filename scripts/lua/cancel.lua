@@ -16,12 +16,6 @@ local refused = may(verb, job)
 if refused then return refuse('WRONG_STATE', refused) end
 
 local before = job.state
-end_attempt(job, 'canceled', 'canceled')
-set(job, 'generation', text(job.generation + 1))
 if reason ~= '' then put_blob(job, 'reason', reason) end
-move(verb, job)
-conclude(job)
-if before == 'running' then
-  redis.call('PUBLISH', namespace .. ':wake', 'stop ' .. job.pool .. ' ' .. tenant .. ' ' .. id .. ' ' .. job.fence)
-end
+withdraw(job, verb, 'canceled')
 return {before, news()}

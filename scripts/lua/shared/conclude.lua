@@ -40,6 +40,19 @@ local function conclude(job)
   announce(job)
 end
 
+-- A person's word takes a job out of its worker's hands, if it is in any: the attempt ends, the right to write is gone at once, and
+-- the worker is told to stop. The one place that will have to ask whether a call outside is in flight.
+local function withdraw(job, operation, cause)
+  local held = job.state == 'running'
+  end_attempt(job, 'canceled', cause)
+  set(job, 'generation', text(job.generation + 1))
+  move(operation, job)
+  conclude(job)
+  if held then
+    redis.call('PUBLISH', namespace .. ':wake', 'stop ' .. job.pool .. ' ' .. tenant .. ' ' .. job.id .. ' ' .. job.fence)
+  end
+end
+
 -- A job that nobody has started by its latest start is dead, whoever finds it so first: the claim or the reaper.
 local function expire(job)
   set(job, 'dead_reason', 'expired')
