@@ -20,6 +20,7 @@ from .needs import App
 from .plain import Json, escaped
 from .refusals import NotStartable
 from .routing import answer, link
+from .who import who
 
 LOG_LINES = 100
 START = (*CALL, "tenant", "idempotencyKey", "idempotencyFields", "reason")
@@ -66,7 +67,7 @@ class Background:
         fields.done()
         ledger = self._app.ledger(tenant)
         view = background_task(ledger, request.path_params["id"])
-        before = ledger.cancel(view.id, reason or "")
+        before = ledger.cancel(view.id, reason or "", who(request))
         log.info("%s canceled, it was %s: %s", view.id, before, escaped(reason or "no reason given"))
         return answer(views.background_task(background_task(ledger, view.id)))
 

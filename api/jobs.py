@@ -21,6 +21,7 @@ from .fields import Fields
 from .needs import App
 from .plain import escaped
 from .routing import answer
+from .who import who
 
 CURSOR_LIMIT = 16_000
 FILTERS = ("tenant", "status", "task", "limit", "cursor")
@@ -55,13 +56,15 @@ class Jobs:
         """Cancel it; a canceled one stays as it is."""
         fields = Fields.of_body(body, STOP)
         reason = fields.text("reason") or ""
-        return self._changed(request, fields, lambda ledger, job_id: ledger.cancel(job_id, reason))
+        by = who(request)
+        return self._changed(request, fields, lambda ledger, job_id: ledger.cancel(job_id, reason, by))
 
     def skip(self, request: Request, body: bytes) -> Response:
         """Cancel it because it need not be done any more; a canceled one stays as it is."""
         fields = Fields.of_body(body, STOP)
         reason = fields.text("reason") or ""
-        return self._changed(request, fields, lambda ledger, job_id: ledger.skip(job_id, reason))
+        by = who(request)
+        return self._changed(request, fields, lambda ledger, job_id: ledger.skip(job_id, reason, by))
 
     def retry(self, request: Request, body: bytes) -> Response:
         """Begin a new round; the same request again, in the round that it began, changes nothing."""
@@ -76,7 +79,13 @@ class Jobs:
         def act(ledger: Ledger, job_id: str) -> bool:
             others = self._edited(ledger.get(job_id), fields, args, kwargs) if edited else None
             return ledger.retry(
-                job_id, args=others, when=when, generation=generation, reason=reason, force=force
+                job_id,
+                args=others,
+                when=when,
+                generation=generation,
+                reason=reason,
+                by=who(request),
+                force=force,
             )
 
         return self._changed(request, fields, act)
@@ -95,7 +104,7 @@ class Jobs:
         fields = Fields.of_body(body, RESCHEDULE)
         when, priority = _when(fields), fields.optional_number("priority", 0, 9)
         revision = fields.optional_number("revision", 1, MOST)
-        fields.text("reason")
+        reason = fields.text("reason") or ""
         if not any(map(fields.given, ("runAt", "after", "priority"))):
             fields.refuse(
                 "runAt", 'nothing is asked for: give runAt (an instant, or "now"), after or priority'
@@ -103,7 +112,9 @@ class Jobs:
         return self._changed(
             request,
             fields,
-            lambda ledger, job_id: ledger.reschedule(job_id, when=when, priority=priority, revision=revision),
+            lambda ledger, job_id: ledger.reschedule(
+                job_id, when=when, priority=priority, revision=revision, reason=reason, by=who(request)
+            ),
         )
 
     def _changed(self, request: Request, fields: Fields, act: Callable[[Ledger, str], object]) -> Response:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..lease.jobs import Attempt, JobView
+from ..lease.jobs import Attempt, Deed, JobView
 from ..lease.payload import unpack_args
 from ..lease.summary import Summary
 from ..lease.tasks import Task
@@ -122,7 +122,23 @@ def job(view: JobView) -> Json:
 
 def job_with_attempts(view: JobView) -> Json:
     attempts = [attempt(one) for one in view.attempts]
-    return {**job(view), "attemptList": attempts, "effects": None}
+    return {
+        **job(view),
+        "attemptList": attempts,
+        "effects": None,
+        "history": [deed(one) for one in view.history],
+    }
+
+
+def deed(one: Deed) -> Json:
+    """What a person did to a job."""
+    return {
+        "revision": one.revision,
+        "at": instant(one.at),
+        "verb": one.verb,
+        "by": None if one.by is None else escaped(one.by),
+        "reason": escaped(one.reason, lines=True) or None,
+    }
 
 
 def attempt(one: Attempt) -> Json:

@@ -94,6 +94,17 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Deed:
+    """What a person did to a job: it brought the job to `revision`. `by` is None where nobody was named."""
+
+    revision: int
+    at: int
+    verb: str
+    by: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Progress of a background task.
 
@@ -149,6 +160,8 @@ class JobView:
     fire_time: int | None
     background: bool
     attempts: tuple[Attempt, ...]
+    history: tuple[Deed, ...]
+    """What people did to it, the oldest first; empty in lists."""
     progress: Progress | None
     blocker: str | None
     read_at: int

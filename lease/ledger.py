@@ -19,10 +19,13 @@ from .outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
 from .payload import digest
 from .retry import Retry
 from .tasks import DEFAULT_POOL
+from .who import check_word
 
 T = TypeVar("T")
 LEASE_MS = 60_000
 GRACE_MS = 5_000
+HISTORY = 100
+"""How many of the things people did to a job are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,34 +214,39 @@ class Ledger:
         when: int | str | None = None,
         priority: int | None = None,
         revision: int | None = None,
+        reason: str = "",
+        by: str = "",
     ) -> bool:
         """Give a pending job another due time ("+N" for N ms from now, or epoch ms), another priority, or both.
 
         Answers whether anything changed. With `revision` it is refused with StalePlan if the job is at another one,
         unless this very call brought it there.
         """
+        check_word(by, reason)
         args: dict[str, Arg] = {
             "id": job_id,
             "revision": _text(revision),
             "request": digest("reschedule", str(when), str(priority)),
             "when": "" if when is None else when,
             "priority": _text(priority),
+            "reason": reason,
+            "by": by,
         }
         return self._by_hand("reschedule", args)
 
-    def cancel(self, job_id: str, reason: str = "") -> str:
+    def cancel(self, job_id: str, reason: str = "", by: str = "") -> str:
         """Cancel a job; answers the state it was in. A running one loses its right to write at once."""
-        return self._cancel("cancel", job_id, reason)
+        return self._cancel("cancel", job_id, reason, by)
 
-    def skip(self, job_id: str, reason: str = "") -> str:
+    def skip(self, job_id: str, reason: str = "", by: str = "") -> str:
         """Cancel a job because it need not be done any more; its reason says `skipped`. Answers as `cancel`."""
-        return self._cancel("skip", job_id, f"skipped: {reason}" if reason else "skipped")
+        return self._cancel("skip", job_id, reason, by)
 
-    def _cancel(self, verb: str, job_id: str, reason: str) -> str:
+    def _cancel(self, verb: str, job_id: str, reason: str, by: str) -> str:
+        check_word(by, reason)
+        args: dict[str, Arg] = {"verb": verb, "id": job_id, "reason": reason, "by": by}
         try:
-            before, news = self.scripts.run(
-                self._call("cancel", {"verb": verb, "id": job_id, "reason": reason}, tuple)
-            )
+            before, news = self.scripts.run(self._call("cancel", args, tuple))
         except NotFound:
             raise self._not_found(job_id) from None
         self.index.put(views.news(self.tenant, news))
@@ -252,6 +260,7 @@ class Ledger:
         when: int | str | None = None,
         generation: int | None = None,
         reason: str = "",
+        by: str = "",
         force: bool = False,
     ) -> bool:
         """Begin a new round of a job that failed, is dead or was canceled, with other arguments if `args` are given.
@@ -260,6 +269,7 @@ class Ledger:
         `generation` that holds for good, and it is refused with StalePlan if the job is in another one. Raises
         KeyReused when another job holds its idempotency key now, OutcomeUnknown unless it is forced.
         """
+        check_word(by, reason)
         edited = args is not None
         fields: dict[str, Arg] = {
             "id": job_id,
@@ -269,6 +279,7 @@ class Ledger:
             "edited": "1" if edited else "",
             "args": args or b"",
             "reason": reason,
+            "by": by,
             "force": "1" if force else "",
         }
         return self._by_hand("retry", fields)
@@ -279,20 +290,19 @@ class Ledger:
         return bool(changed == b"1")
 
     def get(self, job_id: str, lines: int = 0) -> JobView:
-        """One job, with the newest `lines` log lines. Raises NotFound."""
-        found = self.get_many([job_id], lines)
+        """One job, with its history and the newest `lines` log lines. Raises NotFound."""
+        found = self.get_many([job_id], lines, HISTORY)
         if not found:
             raise self._not_found(job_id)
         return found[0]
 
-    def get_many(self, job_ids: Sequence[str], lines: int = 0) -> Sequence[JobView]:
-        """Those of the jobs that exist, in the order asked."""
+    def get_many(self, job_ids: Sequence[str], lines: int = 0, deeds: int = 0) -> Sequence[JobView]:
+        """Those of the jobs that exist, in the order asked, with so many log lines and entries of their history."""
         known = [job_id for job_id in job_ids if is_id(job_id)]
         if not known:
             return []
-        return self.scripts.run(
-            self._call("read", {"lines": lines}, lambda reply: views.jobs(self.tenant, reply), known)
-        )
+        args: dict[str, Arg] = {"lines": lines, "deeds": deeds}
+        return self.scripts.run(self._call("read", args, lambda reply: views.jobs(self.tenant, reply), known))
 
     def list(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 from ..scripts.fields import DEFAULTS
 from ..scripts.loader import texts
 from ..scripts.states import State
-from .jobs import DUE, Attempt, JobView, Lease, News, Progress
+from .jobs import DUE, Attempt, Deed, JobView, Lease, News, Progress
 
 
 def news(tenant: str, reply: Any) -> list[News]:
@@ -52,7 +52,7 @@ def jobs(tenant: str, reply: list[Any]) -> list[JobView]:
 
 
 def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
-    flat, packed, lease_until, errors, progress, lines, blocker = one
+    flat, packed, lease_until, errors, progress, lines, blocker, deeds = one
     row = {name.decode(): value for name, value in pairs(flat)}
     said = {name: value.decode() for name, value in row.items() if name not in ("args", "result", "cursor")}
     text = {**DEFAULTS, **said}
@@ -95,6 +95,7 @@ def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
         fire_time=_int(text.get("fire_time")),
         background=background,
         attempts=attempts,
+        history=tuple(_deed(deed) for deed in texts(deeds)),
         progress=_progress(dict(pairs(texts(progress))), texts(lines)) if background else None,
         blocker=blocker.decode() or None,
         read_at=read_at,
@@ -121,6 +122,11 @@ def _attempt(number: int, packed: dict[str, str], errors: dict[str, str]) -> Att
         error=errors.get(str(number)),
         stack=errors.get(f"{number}s"),
     )
+
+
+def _deed(entry: str) -> Deed:
+    revision, at, verb, by, reason = entry.split("\n", 4)
+    return Deed(int(revision), int(at), verb, by or None, reason)
 
 
 def _progress(fields: dict[str, str], lines: list[str]) -> Progress:

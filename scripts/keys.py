@@ -44,6 +44,7 @@ TENANT_KEYS = (
     Key("row", "j:{id}", "hash", "a job, its attempts packed in fields", "retention"),
     Key("blob", "b:{field}:{id}", "string", "a value of a job over 64 bytes", "with the row"),
     Key("errors", "e:{id}", "hash", "error summary and stack by attempt", "with the row"),
+    Key("history", "h:{id}", "list", "what people did to a job, the newest 100 times", "with the row"),
     Key("queue", "q:{pool}", "zset", "pending jobs by priority and run_at", "the claim"),
     Key(
         "starts",

@@ -40,6 +40,7 @@ SHARED = (
     "base",
     "row",
     "move",
+    "history",
     "groups",
     "attempt",
     "advertise",
@@ -47,6 +48,7 @@ SHARED = (
     "create",
     "progress",
     "conclude",
+    "by_hand",
     "forget",
     "fires",
 )

@@ -59,6 +59,14 @@ MOVES: dict[str, dict[State, State]] = {
     "retry": dict.fromkeys((State.FAILED, State.DEAD, State.CANCELED), State.PENDING),
 }
 
+# What a person may do to a job, and whether that begins a new generation of it.
+BY_HAND: dict[str, bool] = {
+    "retry": True,
+    "cancel": True,
+    "skip": True,
+    "reschedule": False,
+}
+
 
 def lua_moves() -> str:
     """The table above as a Lua constructor, for the scripts' prelude."""

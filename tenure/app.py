@@ -86,7 +86,7 @@ class Job(Generic[R_co]):
 
     def cancel(self, reason: str = "") -> None:
         """Cancel it; raises WrongState when it has succeeded."""
-        self.app.ledger(self.tenant).cancel(self.id, reason)
+        self.app.jobs.cancel(self.id, reason, self.tenant)
 
     def wait(self, timeout: Duration | None = None) -> JobView:
         """Block until the job has ended. Raises TimeoutError."""

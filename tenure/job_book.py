@@ -11,6 +11,7 @@ from .lease.jobs import JobView, Page
 from .lease.requests import due, edited_args
 from .lease.summary import Summary, summary
 from .lease.tasks import check_priority
+from .lease.who import whoami
 from .lease.why import Why, why
 from .scripts.errors import BadInput
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 
 class JobBook:
+    """What changes a job takes `by`, who does it (this process's user and host if it is left out), for its history."""
+
     def __init__(self, app: Tenure) -> None:
         self._app = app
 
@@ -42,17 +45,19 @@ class JobBook:
         """How many jobs there are by state and by task, from counters."""
         return summary(tenant, self._app.ledger(tenant).counts())
 
-    def cancel(self, job_id: str, reason: str = "", tenant: str = "default") -> None:
+    def cancel(
+        self, job_id: str, reason: str = "", tenant: str = "default", *, by: str | None = None
+    ) -> None:
         """Cancel a job that has not succeeded; a running one is told to stop, then killed."""
-        self._app.ledger(tenant).cancel(job_id, reason)
+        self._app.ledger(tenant).cancel(job_id, reason, _who(by))
 
     def why(self, job_id: str, tenant: str = "default") -> Why:
         """What stands between a job and its start, as the claim judges it. Raises NotFound."""
         return why(self.get(job_id, tenant))
 
-    def skip(self, job_id: str, reason: str = "", tenant: str = "default") -> None:
+    def skip(self, job_id: str, reason: str = "", tenant: str = "default", *, by: str | None = None) -> None:
         """Cancel a job because it need not be done any more; its reason says `skipped`."""
-        self._app.ledger(tenant).skip(job_id, reason)
+        self._app.ledger(tenant).skip(job_id, reason, _who(by))
 
     def reschedule(
         self,
@@ -63,6 +68,8 @@ class JobBook:
         at: datetime | None = None,
         priority: int | None = None,
         revision: int | None = None,
+        reason: str = "",
+        by: str | None = None,
         tenant: str = "default",
     ) -> bool:
         """Let a pending job run now, at another time, or with another priority; answers whether anything changed.
@@ -79,7 +86,9 @@ class JobBook:
             )
         if priority is not None:
             check_priority(priority)
-        return self._app.ledger(tenant).reschedule(job_id, when=when, priority=priority, revision=revision)
+        return self._app.ledger(tenant).reschedule(
+            job_id, when=when, priority=priority, revision=revision, reason=reason, by=_who(by)
+        )
 
     def retry(
         self,
@@ -91,6 +100,7 @@ class JobBook:
         at: datetime | None = None,
         generation: int | None = None,
         reason: str = "",
+        by: str | None = None,
         force: bool = False,
         tenant: str = "default",
     ) -> bool:
@@ -106,4 +116,16 @@ class JobBook:
         others = None
         if args is not None or kwargs is not None:
             others = edited_args(self._app.registry.get(ledger.get(job_id).task), args, kwargs)
-        return ledger.retry(job_id, args=others, when=when, generation=generation, reason=reason, force=force)
+        return ledger.retry(
+            job_id,
+            args=others,
+            when=when,
+            generation=generation,
+            reason=reason,
+            by=_who(by),
+            force=force,
+        )
+
+
+def _who(by: str | None) -> str:
+    return whoami() if by is None else by

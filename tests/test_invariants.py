@@ -39,6 +39,7 @@ class Scene:
         )
         self.held = running(ledger, "work").id
         self.urgent = ledger.enqueue(NewJob("work", when="+60000", fields={"start_by": "+90000"})).id
+        ledger.reschedule(self.waiting, priority=1)
         overdue = NewJob("work", fields={"start_by": "+0"})
         ledger.enqueue(overdue)
         ledger.reap()
@@ -90,6 +91,19 @@ DAMAGES: list[tuple[str, str, Damage]] = [
         "I14",
         lambda s: s.redis.hset(s.key("errors", id=s.held), "1", "why"),
     ),
+    (
+        "a history of nobody",
+        "I3",
+        lambda s: s.redis.rpush(s.key("history", id="nobody"), "2\n1\nskip\nada\n"),
+    ),
+    ("a change by hand that is not told", "I5", lambda s: s.redis.hset(s.row(s.held), "g", "2")),
+    ("a history of two revisions at once", "I5", lambda s: repeat_history(s, s.waiting)),
+    ("a history ahead of its job", "I5", lambda s: s.redis.hset(s.row(s.waiting), "v", "1")),
+    (
+        "a verb that nobody knows",
+        "I5",
+        lambda s: s.redis.rpush(s.key("history", id=s.held), "2\n1\nodd\nada\n"),
+    ),
     ("a key that points nowhere", "I2", lambda s: s.redis.hset(s.key("unique"), "digest", "nobody")),
     ("a key that points to nobody any more", "I2", lambda s: s.redis.delete(s.key("unique"))),
     ("an attempt gone", "I13", lambda s: s.redis.hdel(s.row(s.failed), "a1")),
@@ -133,6 +147,11 @@ def end_attempt(scene: Scene, job_id: str) -> None:
 def open_attempt(scene: Scene, job_id: str) -> None:
     packed = scene.redis.hget(scene.row(job_id), "a1").decode()
     scene.redis.hset(scene.row(job_id), "a1", packed.replace("failed", "running"))
+
+
+def repeat_history(scene: Scene, job_id: str) -> None:
+    key = scene.key("history", id=job_id)
+    scene.redis.rpush(key, scene.redis.lindex(key, 0))
 
 
 def uncause(scene: Scene, job_id: str) -> None:

@@ -148,7 +148,12 @@ def test_many_calls_of_one_trip_answer_in_order_and_a_refused_one_is_its_error(l
     index = TenantIndex(ledger.scripts, ledger.keys.namespace)
     calls: list[Call[Any]] = [
         ledger.renew_call([(lease.id, lease.fence)]),
-        Call("cancel", ledger.keys.home, {"verb": "cancel", "id": "nowhere", "reason": ""}, bytes.decode),
+        Call(
+            "cancel",
+            ledger.keys.home,
+            {"verb": "cancel", "id": "nowhere", "reason": "", "by": ""},
+            bytes.decode,
+        ),
         index.take_call("fire", 0),
     ]
 

@@ -163,7 +163,7 @@ class LedgerWorker(BaseWorker):
             self.log.warning("not running job %s, command ignored", job_id)
             return
         try:
-            self._app.ledgers().of(lease.tenant).cancel(job_id, reason="stopped by a command of RQ")
+            self._app.ledgers().of(lease.tenant).cancel(job_id, reason="stopped by a command of RQ", by="rq")
         except TenureError as exc:
             self.log.warning("job %s was not stopped: %s", job_id, exc)
 

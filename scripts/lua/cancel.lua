@@ -5,6 +5,7 @@
 -- ARGV verb    text  cancel | skip
 -- ARGV id      text  which job
 -- ARGV reason  text  why
+-- ARGV by      text  who
 -- FLAGS allow-oom
 -- GIVES        {state before, news: {pool, due, version}}
 -- FAILS        NOT_FOUND WRONG_STATE
@@ -15,7 +16,4 @@ if job.state == 'canceled' then return {'canceled', {}} end
 local refused = may(verb, job)
 if refused then return refuse('WRONG_STATE', refused) end
 
-local before = job.state
-if reason ~= '' then put_blob(job, 'reason', reason) end
-withdraw(job, verb, 'canceled')
-return {before, news()}
+return {stop(job, verb, by, reason), news()}

@@ -2,9 +2,10 @@
 --
 -- KEYS home   hash  the tenant's meta
 -- ARGV lines  int   how many log lines of background tasks, the newest
+-- ARGV deeds  int   how many entries of what people did to each, the newest
 -- REST id
 -- FLAGS no-writes
--- GIVES       {now, for each: {} or {row, packed, lease expiry, errors, progress, lines, blocker}}; defaults left out; the
+-- GIVES       {now, for each: {} or {row, packed, lease expiry, errors, progress, lines, blocker, history}}; defaults left out; the
 --             first six are flat lists of names and values
 
 local function flat(map)
@@ -27,7 +28,8 @@ for at = FIRST, #ARGV do
       redis.call('HGETALL', K.errors(job.id)),
       job.background and redis.call('HGETALL', K.progress(job.id)) or {},
       job.background and lines > 0 and redis.call('LRANGE', K.lines(job.id), -lines, -1) or {},
-      blocker(job) or ''}
+      blocker(job) or '',
+      deeds > 0 and redis.call('LRANGE', K.history(job.id), -deeds, -1) or {}}
   end
 end
 return answers

@@ -6,6 +6,8 @@
 -- ARGV request   text  digest of what is asked for: of one revision the same again changes nothing
 -- ARGV when      text  due from when on: "+N" for N ms from now, or epoch ms; empty: as it is
 -- ARGV priority  text  0 to 9; empty: as it is
+-- ARGV reason    text  why
+-- ARGV by        text  who
 -- FLAGS          allow-oom
 -- GIVES          {"1", or "0" if nothing had to change, news: {pool, due, version}}
 -- FAILS          NOT_FOUND STALE_PLAN WRONG_STATE BAD_INPUT
@@ -32,5 +34,6 @@ if run_at == due and priority == job.priority then return {'0', {}} end
 set(job, 'asked', job.revision .. ' ' .. request)
 set(job, 'priority', priority)
 wait_until(job, 'reschedule', run_at)
+note(job, 'reschedule', by, reason)
 conclude(job)
 return {'1', news()}

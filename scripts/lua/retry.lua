@@ -9,6 +9,7 @@
 -- ARGV edited      text  "1" if it gets other arguments
 -- ARGV args        text  these
 -- ARGV reason      text  why
+-- ARGV by          text  who
 -- ARGV force       text  "1": also if nobody knows whether its last call outside has happened
 -- FLAGS            allow-oom
 -- GIVES            {"1", or "0" if this very request began the round before, news: {pool, due, version}}
@@ -18,37 +19,23 @@ local job = load(id)
 if not job then return refuse('NOT_FOUND', 'job ' .. id .. ' is not in the ledger') end
 
 -- Who names the generation is answered for good; else a job that can be retried again is.
-local refused = may('retry', job)
-local from = generation ~= '' and generation or refused and text(job.generation - 1) or ''
+local from = generation ~= '' and generation or may('retry', job) and text(job.generation - 1) or ''
 if job.asked == from .. ' ' .. request then return {'0', {}} end
 if generation ~= '' and generation ~= job.generation then
   return refuse('STALE_PLAN', 'retry of job ' .. id .. ' refused: it is in generation ' .. job.generation .. ', not ' .. generation)
 end
-if refused then return refuse('WRONG_STATE', refused) end
-if job.dead_reason == 'outcome_unknown' and force ~= '1' then
-  return refuse('OUTCOME_UNKNOWN', 'retry of job ' .. id .. ' refused: a call outside may or may not have happened')
-end
-local holder = job.unique and redis.call('HGET', K.unique(), job.unique)
-if holder and holder ~= id then
-  return refuse('KEY_REUSED', 'retry of job ' .. id .. ' refused: its idempotency key belongs to job ' .. holder .. ' now')
-end
+local code, why = not_retriable(job, force == '1')
+if code then return refuse(code, why) end
 local run_at = instant(when)
 if run_at >= BAND then
   return refuse('BAD_INPUT', 'the due time ' .. when .. ' of job ' .. id .. ' is too far ahead')
 end
 
 set(job, 'asked', job.generation .. ' ' .. request)
-set(job, 'generation', text(job.generation + 1))
-for _, name in ipairs({'failures', 'losses', 'dead_reason', 'finished', 'start_by'}) do unset(job, name) end
 if edited == '1' and args ~= get_blob(job, 'args') then
   set(job, 'edit', text(job.edit + 1))
   put_or_drop_blob(job, 'args', args)
-  put_or_drop_blob(job, 'cursor', '')
-  unset(job, 'chunk')
-  if job.background then restart_progress(job) end
+  forget_progress(job)
 end
-put_or_drop_blob(job, 'reason', reason)
-if job.unique then redis.call('HSET', K.unique(), job.unique, id) end
-wait_until(job, 'retry', run_at)
-conclude(job)
+begin_round(job, 'retry', run_at, by, reason)
 return {'1', news()}

@@ -9,6 +9,7 @@ from ..lease.jobs import JobView, Page
 from ..lease.ledger import Ledger
 from ..lease.listing import list_jobs
 from ..lease.requests import Options
+from ..lease.who import whoami
 from ..scripts.errors import BadInput, NotFound
 from .arguments import read_arguments
 from .jobs import print_canceled, say_more
@@ -104,7 +105,7 @@ def cancel(job_id: str, tenant: str, reason: str, as_json: bool) -> None:
     with opened() as app:
         ledger = app.ledger(tenant)
         _get(ledger, job_id)
-        before = ledger.cancel(job_id, reason)
+        before = ledger.cancel(job_id, reason, whoami())
         job = ledger.get(job_id)
     print_canceled(job, before, views.background_task if as_json else None)
 

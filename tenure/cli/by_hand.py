@@ -8,6 +8,7 @@ import click
 
 from ..api import views
 from ..lease.jobs import JobView
+from ..lease.who import whoami
 from .arguments import read_arguments, read_instant
 from .options import find_app, opened, output_option, tenant_option
 from .output import local_time, print_json
@@ -77,7 +78,7 @@ def retry(
 def skip(job_id: str, reason: str, tenant: str, as_json: bool) -> None:
     """Cancel a job because it need not be done any more; what it says then is `skipped`."""
     with opened() as app:
-        before = app.ledger(tenant).skip(job_id, reason)
+        before = app.ledger(tenant).skip(job_id, reason, whoami())
         job = app.jobs.get(job_id, tenant)
     _print(job, as_json, f"it was {before}")
 
@@ -89,6 +90,7 @@ def skip(job_id: str, reason: str, tenant: str, as_json: bool) -> None:
 @at_option
 @click.option("--priority", type=click.IntRange(0, 9), help="0 is first, 9 is last.")
 @click.option("--revision", type=int, help="Only if it is still at this revision.")
+@click.option("--reason", default="", help="Kept with the job.")
 @tenant_option
 @output_option
 def reschedule(
@@ -98,13 +100,21 @@ def reschedule(
     at: datetime | None,
     priority: int | None,
     revision: int | None,
+    reason: str,
     tenant: str,
     as_json: bool,
 ) -> None:
     """Let a pending job run now, at another time, or with another priority."""
     with opened() as app:
         changed = app.jobs.reschedule(
-            job_id, now=now, after=after, at=at, priority=priority, revision=revision, tenant=tenant
+            job_id,
+            now=now,
+            after=after,
+            at=at,
+            priority=priority,
+            revision=revision,
+            reason=reason,
+            tenant=tenant,
         )
         job = app.jobs.get(job_id, tenant)
     due = f"due {local_time(job.run_at)}, priority {job.priority}"

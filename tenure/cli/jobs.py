@@ -9,8 +9,9 @@ import click
 
 from ..api import views
 from ..api.plain import jsonable
-from ..lease.jobs import Attempt, JobView
+from ..lease.jobs import Attempt, Deed, JobView
 from ..lease.payload import unpack, unpack_args
+from ..lease.who import whoami
 from ..scripts.states import State
 from .by_hand import reschedule, retry, skip
 from .options import opened, output_option, tenant_option
@@ -75,7 +76,7 @@ def list_(
 )
 @output_option
 def show(job_id: str, tenant: str, lines: int, as_json: bool) -> None:
-    """Show one job with its attempts, its error and its log."""
+    """Show one job with its attempts, what people did to it, its error and its log."""
     with opened() as app:
         job = app.ledger(tenant).get(job_id, lines)
         say_unserved(app, job)
@@ -89,6 +90,9 @@ def show(job_id: str, tenant: str, lines: int, as_json: bool) -> None:
             ("#", "STATUS", "CAUSE", "WORKER", "FENCE", "STARTED", "LASTED", "ERROR"),
             map(_attempt_row, job.attempts),
         )
+    if job.history:
+        click.echo()
+        print_table(("DONE BY HAND", "AT", "BY", "REASON"), map(_deed_row, job.history))
     if job.error and (job.error.stack or _brief(job.error) != job.error.error):
         whole = clean(job.error.stack or job.error.error or "").rstrip()
         click.echo(f"\nthe error of attempt {job.error.number}\n{whole}")
@@ -117,7 +121,7 @@ def cancel(job_id: str, tenant: str, reason: str, as_json: bool) -> None:
     """Cancel a job that has not succeeded; a running one is told to stop and may write nothing more."""
     with opened() as app:
         ledger = app.ledger(tenant)
-        before = ledger.cancel(job_id, reason)
+        before = ledger.cancel(job_id, reason, whoami())
         job = ledger.get(job_id)
     print_canceled(job, before, views.job if as_json else None)
 
@@ -171,6 +175,10 @@ def _attempt_row(attempt: Attempt) -> tuple[str, ...]:
         "" if attempt.ended_at is None else lasted(attempt.ended_at - attempt.started_at),
         _brief(attempt),
     )
+
+
+def _deed_row(deed: Deed) -> tuple[str, ...]:
+    return deed.verb, local_time(deed.at), deed.by or "-", cut(clean_line(deed.reason), LONGEST_ERROR)
 
 
 def _brief(attempt: Attempt) -> str:

@@ -14,10 +14,11 @@ from functools import cached_property
 from typing import Any
 
 from ..lease.ids import fire_id
+from ..lease.ledger import HISTORY
 from ..scripts.errors import BadInput
 from ..scripts.fields import BLOB_LIMIT, BLOBS, DEFAULTS, FIELDS
 from ..scripts.keys import INDEX_KEYS, TENANT_KEYS, parse
-from ..scripts.states import ENDED, Cause, DeadReason, State
+from ..scripts.states import BY_HAND, ENDED, Cause, DeadReason, State
 from .dump import Dump
 
 BAND = 1 << 42
@@ -345,6 +346,33 @@ def _parts_of_a_job_go_with_it(tenant: Tenant) -> Said:
                 yield "I14", f"{id_} has an error of attempt {name.decode()}, which did not end"
 
 
+def _history_tells_of_every_hand(tenant: Tenant) -> Said:
+    """I5: what raised the generation stands in the history, as long as that is whole."""
+    rows = {row.id: row for row in tenant.rows}
+    for (id_,), entries in tenant.all("history").items():
+        if id_ not in rows:
+            yield "I3", f"history of {id_}, which has no row"
+        if len(entries) > HISTORY:
+            yield "I5", f"the history of {id_} has {len(entries)} entries, over {HISTORY}"
+    for row in rows.values():
+        deeds = [entry.decode().split("\n", 4) for entry in tenant.all("history").get((row.id,), [])]
+        revisions = [int(deed[0]) for deed in deeds]
+        if revisions != sorted(set(revisions)) or (revisions and revisions[-1] > row.number("revision")):
+            yield (
+                "I5",
+                f"{row.id} is at revision {row.number('revision')}, its history has revisions {revisions}",
+            )
+        odd = [deed[2] for deed in deeds if deed[2] not in BY_HAND]
+        if odd:
+            yield "I5", f"the history of {row.id} has verbs nobody knows: {odd}"
+        rounds = 1 + sum(BY_HAND.get(deed[2], False) for deed in deeds)
+        if len(deeds) < HISTORY and rounds != row.number("generation"):
+            yield (
+                "I5",
+                f"{row.id} is in generation {row.number('generation')}, its history tells of {rounds}",
+            )
+
+
 def _groups_follow_from_rows(tenant: Tenant) -> Said:
     expected: dict[tuple[str, ...], dict[str, float]] = {}
     for row in tenant.rows:
@@ -448,6 +476,7 @@ _RULES: tuple[Callable[[Tenant], Said], ...] = (
     _journals_cover_rows,
     _idempotency_keys_point_to_rows,
     _parts_of_a_job_go_with_it,
+    _history_tells_of_every_hand,
     _groups_follow_from_rows,
     _progress_is_a_share,
     _due_work_is_advertised,

@@ -11,6 +11,7 @@ from tenure.api import views
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail
 from tenure.lease.payload import pack_args, unpack_args
+from tenure.lease.who import whoami
 from tenure.lease.why import why
 
 from ..given import claim
@@ -114,3 +115,21 @@ def test_why_says_it_in_words_and_as_the_api_does(cli: Cli, now_ledger: Ledger, 
     assert f"  tenure jobs retry {dead_job}\n" in table.out
     expected: Any = views.why(why(now_ledger.get(dead_job)))
     assert as_json.json == expected
+
+
+def test_what_was_done_by_hand_is_shown_with_the_job(cli: Cli, now_ledger: Ledger, dead_job: str) -> None:
+    cli("jobs", "retry", dead_job, "--reason", "the shop is there")
+    cli("jobs", "reschedule", dead_job, "--priority", "1", "--reason", "first of all")
+    cli("jobs", "cancel", dead_job)
+
+    history = now_ledger.get(dead_job).history
+    shown = cli("jobs", "show", dead_job).out
+
+    assert [(deed.verb, deed.reason) for deed in history] == [
+        ("retry", "the shop is there"),
+        ("reschedule", "first of all"),
+        ("cancel", ""),
+    ]
+    assert {deed.by for deed in history} == {whoami()}
+    assert "DONE BY HAND  AT" in shown
+    assert "first of all" in shown

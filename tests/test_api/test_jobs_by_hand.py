@@ -189,3 +189,27 @@ def test_why_has_the_fields_of_the_contract(client: TestClient, shop: Tenure) ->
         ("due", "no"),
     ]
     assert seen["do"][0] == f"tenure jobs reschedule {job_id} --now"
+
+
+def test_the_history_of_a_job_says_who_did_what_when_and_why(
+    client: TestClient, shop: Tenure, hand: Hand
+) -> None:
+    job_id = enqueue(shop)
+    hand.work(DEAD)
+    for verb, reason in (
+        ("retry", "data is there"),
+        ("reschedule", "first of all"),
+        ("cancel", "it was not"),
+    ):
+        more = {"priority": 1} if verb == "reschedule" else {}
+        client.post(f"/jobs/{job_id}/{verb}", json={"reason": reason, **more})
+
+    history = client.get(f"/jobs/{job_id}").json()["history"]
+
+    assert [(one["revision"], one["verb"], one["by"], one["reason"]) for one in history] == [
+        (4, "retry", "api", "data is there"),
+        (5, "reschedule", "api", "first of all"),
+        (6, "cancel", "api", "it was not"),
+    ]
+    assert list(history[0]) == ["revision", "at", "verb", "by", "reason"]
+    assert history[0]["at"] <= history[2]["at"]

@@ -42,11 +42,12 @@ end
 
 -- A person's word takes a job out of its worker's hands, if it is in any: the attempt ends, the right to write is gone at once, and
 -- the worker is told to stop. The one place that will have to ask whether a call outside is in flight.
-local function withdraw(job, operation, cause)
+local function withdraw(job, operation, cause, by, reason)
   local held = job.state == 'running'
   end_attempt(job, 'canceled', cause)
   set(job, 'generation', text(job.generation + 1))
   move(operation, job)
+  note(job, operation, by, reason)
   conclude(job)
   if held then
     redis.call('PUBLISH', namespace .. ':wake', 'stop ' .. job.pool .. ' ' .. tenant .. ' ' .. job.id .. ' ' .. job.fence)

@@ -1,4 +1,4 @@
--- Remove jobs whole: row, blobs, errors, progress, lines, idempotency entry, count, and their places at the journals' heads.
+-- Remove jobs whole: row, blobs, errors, history, progress, lines, idempotency entry, count, and their places at the journals' heads.
 
 local KEEP_MS, KEEP_COUNT = 86400000, 100000
 
@@ -45,7 +45,7 @@ local function forget(ids)
       count(job.task, job.state, -1)
       tasks[job.task] = (tasks[job.task] or 0) + 1
       gone[id] = true
-      keys[#keys + 1], keys[#keys + 2] = K.row(id), K.errors(id)
+      keys[#keys + 1], keys[#keys + 2], keys[#keys + 3] = K.row(id), K.errors(id), K.history(id)
       for _, name in ipairs(BLOBS) do
         if job[name] == '' then keys[#keys + 1] = K.blob(SHORT[name], id) end
       end

@@ -1,0 +1,41 @@
+-- What a person does to a job, to one alone or to one of many: a new round, or the end.
+
+-- Nil, or the code and the sentence of why the job may not begin a new round.
+local function not_retriable(job, force)
+  local refused = may('retry', job)
+  if refused then return 'WRONG_STATE', refused end
+  if job.dead_reason == 'outcome_unknown' and not force then
+    return 'OUTCOME_UNKNOWN', 'retry of job ' .. job.id .. ' refused: a call outside may or may not have happened'
+  end
+  local holder = job.unique and redis.call('HGET', K.unique(), job.unique)
+  if holder and holder ~= job.id then
+    return 'KEY_REUSED', 'retry of job ' .. job.id .. ' refused: its idempotency key belongs to job ' .. holder .. ' now'
+  end
+end
+
+-- Its counts start again, its attempts stay on record, and it goes on from its last checkpoint.
+local function begin_round(job, verb, run_at, by, reason)
+  set(job, 'generation', text(job.generation + 1))
+  for _, name in ipairs({'failures', 'losses', 'dead_reason', 'finished', 'start_by'}) do unset(job, name) end
+  put_or_drop_blob(job, 'reason', reason)
+  if job.unique then redis.call('HSET', K.unique(), job.unique, job.id) end
+  wait_until(job, 'retry', run_at)
+  note(job, verb, by, reason)
+  conclude(job)
+end
+
+-- It begins from the beginning. Of a background task the log goes on.
+local function forget_progress(job)
+  put_or_drop_blob(job, 'cursor', '')
+  unset(job, 'chunk')
+  if job.background then restart_progress(job) end
+end
+
+-- Cancel or skip it; answers the state it was in.
+local function stop(job, verb, by, reason)
+  local before, kept = job.state, reason
+  if verb == 'skip' then kept = reason == '' and 'skipped' or 'skipped: ' .. reason end
+  if kept ~= '' then put_blob(job, 'reason', kept) end
+  withdraw(job, verb, 'canceled', by, reason)
+  return before
+end
