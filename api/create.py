@@ -66,6 +66,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/jobs/{id}/skip", post=jobs.skip),
         resource("/jobs/{id}/cancel", post=jobs.cancel),
         resource("/jobs/{id}/reschedule", post=jobs.reschedule),
+        resource("/jobs/{id}/confirm", post=jobs.confirm),
         resource("/workers", get=Workers(app).list),
         resource("/schedules", get=schedules.list),
         resource("/schedules/{job_key}", get=schedules.get, put=schedules.put, delete=schedules.delete),

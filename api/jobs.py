@@ -28,6 +28,7 @@ FILTERS = ("tenant", "status", "task", "limit", "cursor")
 STOP = ("tenant", "reason")
 RETRY = ("tenant", "reason", "args", "kwargs", "runAt", "after", "generation", "force")
 RESCHEDULE = ("tenant", "reason", "runAt", "after", "priority", "revision")
+CONFIRM = ("tenant", "reason", "happened", "note")
 MOST = 1 << 53
 log = logging.getLogger("tenure.api")
 
@@ -115,6 +116,17 @@ class Jobs:
             lambda ledger, job_id: ledger.reschedule(
                 job_id, when=when, priority=priority, revision=revision, reason=reason, by=who(request)
             ),
+        )
+
+    def confirm(self, request: Request, body: bytes) -> Response:
+        """Say whether its last outside call has happened, where the ledger cannot know it."""
+        fields = Fields.of_body(body, CONFIRM)
+        happened, note = fields.flag("happened"), fields.text("note") or fields.text("reason") or ""
+        if not fields.given("happened"):
+            fields.refuse("happened", "must be given: true or false")
+        by = who(request)
+        return self._changed(
+            request, fields, lambda ledger, job_id: ledger.confirm(job_id, happened, note, by)
         )
 
     def _changed(self, request: Request, fields: Fields, act: Callable[[Ledger, str], object]) -> Response:

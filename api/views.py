@@ -93,6 +93,7 @@ def job(view: JobView) -> Json:
         "source": view.source,
         "status": view.status,
         "deadReason": view.why_dead,
+        "confirmed": view.confirmed,
         "priority": view.priority,
         "runAt": instant(view.run_at),
         "startBy": instant(view.start_by),

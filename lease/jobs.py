@@ -151,6 +151,8 @@ class JobView:
     result: bytes
     cursor: bytes
     dead_reason: str | None
+    confirmed: bool | None
+    """Of a job that died with its last outside call in the dark: whether that has happened, by a person's word."""
     reason: str | None
     idempotency_key: str | None
     source: str | None

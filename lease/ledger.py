@@ -267,7 +267,8 @@ class Ledger:
 
         Answers whether this call began it: the same call again finds the round it began and changes nothing. With
         `generation` that holds for good, and it is refused with StalePlan if the job is in another one. Raises
-        KeyReused when another job holds its idempotency key now, OutcomeUnknown unless it is forced.
+        KeyReused when another job holds its idempotency key now, OutcomeUnknown and OutcomeHappened unless it is
+        forced.
         """
         check_word(by, reason)
         edited = args is not None
@@ -283,6 +284,16 @@ class Ledger:
             "force": "1" if force else "",
         }
         return self._by_hand("retry", fields)
+
+    def confirm(self, job_id: str, happened: bool, note: str = "", by: str = "") -> bool:
+        """Record whether the last outside call of a dead(`outcome_unknown`) job has happened; a later word counts.
+
+        Answers whether that is news. One that has not happened may be retried, one that has is refused without force.
+        Raises WrongState for a job of which no outcome is unknown.
+        """
+        check_word(by, note)
+        args: dict[str, Arg] = {"id": job_id, "happened": "1" if happened else "0", "remark": note, "by": by}
+        return self._by_hand("confirm", args)
 
     def _by_hand(self, script: str, args: Mapping[str, Arg]) -> bool:
         changed, news = self.scripts.run(self._call(script, args, tuple))

@@ -104,9 +104,20 @@ def _stopped(job: JobView) -> Said:
     error = f" Its last error: {_error(job.error)}." if job.error else ""
     text = f"It is {job.status} ({job.dead_reason}) and is not tried again by itself.{error}"
     if job.dead_reason == DeadReason.OUTCOME_UNKNOWN:
-        text += " Whether its last call outside has happened is not known: find out before it is sent again."
-        return job.finished_at, None, text, None, ("retry ID --force --reason ...", "skip ID")
+        said, do = _OUTCOMES[job.confirmed]
+        return job.finished_at, None, f"{text} {said}", None, do
     return job.finished_at, None, text, None, ("retry ID", "skip ID")
+
+
+# Of a job whose last call outside nobody knows the outcome of: what a person has confirmed, and what to do.
+_OUTCOMES: dict[bool | None, tuple[str, tuple[str, ...]]] = {
+    None: (
+        "Whether its last call outside has happened is not known: find out before it is sent again.",
+        ("confirm ID --happened", "confirm ID --not-happened", "skip ID"),
+    ),
+    True: ("Its last call outside has happened, as was confirmed: it is not sent again.", ("skip ID",)),
+    False: ("Its last call outside has not happened, as was confirmed.", ("retry ID", "skip ID")),
+}
 
 
 def _canceled(job: JobView) -> Said:

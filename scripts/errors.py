@@ -8,6 +8,7 @@
     ├── Conflict            the state of things forbids it
     │   ├── KeyReused       the idempotency key belongs to a job with other arguments
     │   ├── WrongState      the operation is not in the state table
+    │   ├── OutcomeHappened a call outside has happened, as a person confirmed: it is not sent again
     │   ├── OutcomeUnknown  a call outside may or may not have happened: a person has to say so first
     │   └── StalePlan       a schedule, a trigger or a job has moved on since it was read
     ├── StaleFence          a later holder has taken over; this one may write nothing
@@ -74,6 +75,10 @@ class WrongState(Conflict):
 
 class OutcomeUnknown(Conflict):
     code = "OUTCOME_UNKNOWN"
+
+
+class OutcomeHappened(Conflict):
+    code = "OUTCOME_HAPPENED"
 
 
 class StalePlan(Conflict):
@@ -143,6 +148,7 @@ _BY_CODE: dict[str, type[TenureError]] = {
         KeyReused,
         WrongState,
         OutcomeUnknown,
+        OutcomeHappened,
         StalePlan,
         StaleFence,
         LeaseTaken,

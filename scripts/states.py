@@ -65,6 +65,7 @@ BY_HAND: dict[str, bool] = {
     "cancel": True,
     "skip": True,
     "reschedule": False,
+    "confirm": False,
 }
 
 

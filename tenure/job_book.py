@@ -126,6 +126,15 @@ class JobBook:
             force=force,
         )
 
+    def confirm(
+        self, job_id: str, happened: bool, *, note: str = "", by: str | None = None, tenant: str = "default"
+    ) -> bool:
+        """Say whether the last outside call of a dead(`outcome_unknown`) job has happened, and how you know.
+
+        Only one that has not happened may be retried without force. Answers whether that is news; see Ledger.confirm.
+        """
+        return self._app.ledger(tenant).confirm(job_id, happened, note, _who(by))
+
 
 def _who(by: str | None) -> str:
     return whoami() if by is None else by

@@ -12,8 +12,9 @@ from tenure.lease.jobs import JobView, Lease
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail, Succeed
 from tenure.scripts import Call
+from tenure.scripts.fields import FIELDS
 from tenure.scripts.loader import SHARED, Client, Library
-from tenure.scripts.states import State
+from tenure.scripts.states import DeadReason, State
 from tenure.testing import START, difference, dump
 
 At = Callable[[int], Ledger]
@@ -85,6 +86,14 @@ def failed(ledger: Ledger) -> Lease:
     return lease
 
 
+def unknown_outcome(ledger: Ledger) -> Lease:
+    """A job that ended in an outside call. Nothing leads there yet, so the reason is written into the row."""
+    lease = dead(ledger)
+    redis: Any = ledger.scripts.redis
+    redis.hset(ledger.keys("row", id=lease.id), FIELDS["dead_reason"], DeadReason.OUTCOME_UNKNOWN)
+    return lease
+
+
 STALE: dict[str, Callable[[Ledger], Lease]] = {
     "pending": pending_again,
     "between chunks": between_chunks,
@@ -139,4 +148,15 @@ def view(ledger: Ledger, lease: Lease) -> JobView:
     return ledger.get(lease.id)
 
 
-__all__ = ["STALE", "START", "At", "Store", "claim", "claimed_ids", "place", "running", "view"]
+__all__ = [
+    "STALE",
+    "START",
+    "At",
+    "Store",
+    "claim",
+    "claimed_ids",
+    "place",
+    "running",
+    "unknown_outcome",
+    "view",
+]

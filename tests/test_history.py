@@ -16,19 +16,22 @@ from tenure.scripts.errors import BadInput, StoreUnreachable, WrongState
 from tenure.scripts.states import BY_HAND
 from tenure.testing import START, Faults
 
-from .given import At, Store, claim, dead, running, succeeded, view
+from .given import At, Store, claim, dead, running, succeeded, unknown_outcome, view
 
 HAND: dict[str, Callable[..., object]] = {
     "retry": lambda ledger, job_id, **word: ledger.retry(job_id, **word),
     "cancel": lambda ledger, job_id, **word: ledger.cancel(job_id, **word),
     "skip": lambda ledger, job_id, **word: ledger.skip(job_id, **word),
     "reschedule": lambda ledger, job_id, **word: ledger.reschedule(job_id, priority=1, **word),
+    "confirm": lambda ledger, job_id, by="", reason="": ledger.confirm(job_id, True, reason, by),
 }
 
 
 def stopped(ledger: Ledger, verb: str) -> str:
     """A job that `verb` may be done to."""
-    return dead(ledger).id if verb != "reschedule" else ledger.enqueue(NewJob("report", when="+1000")).id
+    if verb == "reschedule":
+        return ledger.enqueue(NewJob("report", when="+1000")).id
+    return (unknown_outcome if verb == "confirm" else dead)(ledger).id
 
 
 def test_every_verb_is_tried() -> None:
@@ -44,7 +47,8 @@ def test_what_a_person_does_is_kept_with_who_when_and_why(ledger: Ledger, at: At
 
     found = ledger.get(job_id)
     assert before.history == ()
-    assert found.history == (Deed(before.revision + 1, START + 500, verb, "ada@shop-1", "no such\nshop"),)
+    said = "happened: no such\nshop" if verb == "confirm" else "no such\nshop"
+    assert found.history == (Deed(before.revision + 1, START + 500, verb, "ada@shop-1", said),)
     assert found.revision == before.revision + 1
 
 

@@ -14,6 +14,7 @@ from tenure.scripts.errors import (
     BadInput,
     KeyReused,
     NotFound,
+    OutcomeHappened,
     OutcomeUnknown,
     StaleFence,
     StalePlan,
@@ -22,7 +23,7 @@ from tenure.scripts.errors import (
 )
 from tenure.testing import START, Faults
 
-from .given import At, Store, canceled, claim, claimed_ids, dead, failed, running, view
+from .given import At, Store, canceled, claim, claimed_ids, dead, failed, running, unknown_outcome, view
 
 MINUTE = 60_000
 NOWHERE = "01J00000000000000000000000"
@@ -173,19 +174,12 @@ def test_a_retry_is_refused_when_another_job_has_its_key_now(ledger: Ledger, sto
         ledger.retry(lease.id)
 
 
-def unknown_outcome(ledger: Ledger, tenure_redis: Any) -> Lease:
-    """Nothing leads there yet, so the reason is written into the row of a dead job."""
-    lease = dead(ledger)
-    tenure_redis.hset(ledger.keys("row", id=lease.id), "R", "outcome_unknown")
-    return lease
-
-
 @pytest.mark.parametrize("canceled_since", [False, True])
 def test_a_job_whose_outcome_nobody_knows_is_not_sent_again_unasked(
     ledger: Ledger, store: Store, canceled_since: bool
 ) -> None:
     """Nor by the detour over a cancel."""
-    lease = unknown_outcome(ledger, store.redis)
+    lease = unknown_outcome(ledger)
     if canceled_since:
         ledger.cancel(lease.id)
 
@@ -196,12 +190,12 @@ def test_a_job_whose_outcome_nobody_knows_is_not_sent_again_unasked(
     assert view(ledger, lease).status == "pending"
 
 
-@pytest.mark.parametrize("act", ["retry", "skip", "reschedule"])
+@pytest.mark.parametrize("act", ["retry", "skip", "reschedule", "confirm"])
 def test_a_job_that_is_not_there_is_not_found(ledger: Ledger, store: Store, act: str) -> None:
     running(ledger)
 
     with store.unchanged(), pytest.raises(NotFound, match=NOWHERE):
-        getattr(ledger, act)(NOWHERE)
+        getattr(ledger, act)(NOWHERE, *([True] if act == "confirm" else []))
 
 
 @pytest.mark.parametrize("seen", [0, 1, 3])
@@ -385,3 +379,71 @@ def test_a_due_time_beyond_all_bounds_is_refused(ledger: Ledger, store: Store) -
             ledger.reschedule(waiting.id, when=1 << 42)
         with pytest.raises(BadInput, match="too far ahead"):
             ledger.retry(ended.id, when=1 << 42)
+
+
+# -- confirm ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_has_not_happened_may_be_sent_again(ledger: Ledger) -> None:
+    lease = unknown_outcome(ledger)
+
+    assert ledger.confirm(lease.id, False, "the bank has no such payment", "ada")
+    found = view(ledger, lease)
+    ledger.retry(lease.id)
+
+    assert (found.status, found.confirmed) == ("dead", False)
+    assert found.history[0].reason == "not happened: the bank has no such payment"
+    assert (view(ledger, lease).status, view(ledger, lease).confirmed) == ("pending", None)
+
+
+def test_what_has_happened_is_not_sent_again_unless_it_is_forced(ledger: Ledger, store: Store) -> None:
+    lease = unknown_outcome(ledger)
+    ledger.confirm(lease.id, True, by="ada")
+
+    with store.unchanged(), pytest.raises(OutcomeHappened, match="has happened, as was confirmed"):
+        ledger.retry(lease.id)
+    assert ledger.retry(lease.id, force=True, reason="they want it twice")
+
+
+def test_what_has_happened_may_be_skipped(ledger: Ledger) -> None:
+    lease = unknown_outcome(ledger)
+    ledger.confirm(lease.id, True)
+
+    assert ledger.skip(lease.id) == "dead"
+
+
+def test_the_last_word_counts(ledger: Ledger) -> None:
+    lease = unknown_outcome(ledger)
+
+    said = [ledger.confirm(lease.id, happened, by="ada") for happened in (True, True, False)]
+
+    assert said == [True, False, True]
+    assert [deed.reason for deed in view(ledger, lease).history] == ["happened", "not happened"]
+    assert ledger.retry(lease.id)
+
+
+def test_a_confirmation_counts_for_one_round(ledger: Ledger) -> None:
+    lease = unknown_outcome(ledger)
+    ledger.confirm(lease.id, False)
+    ledger.retry(lease.id)
+    ledger.settle(claim(ledger), Fail("broken", permanent=True))
+
+    with pytest.raises(WrongState, match=r"it is dead \(permanent_error\), and no outcome of it is unknown"):
+        ledger.confirm(lease.id, False)
+
+
+@pytest.mark.parametrize("state", STOPPED)
+def test_nothing_is_confirmed_of_a_job_whose_outcome_is_known(
+    ledger: Ledger, store: Store, state: str
+) -> None:
+    lease = STOPPED[state](ledger)
+
+    with store.unchanged(), pytest.raises(WrongState, match=f"it is {state}"):
+        ledger.confirm(lease.id, True)
+
+
+def test_a_confirmation_sent_again_is_one(ledger: Ledger, faults: Faults) -> None:
+    lease = unknown_outcome(ledger)
+
+    assert not again(faults, "confirm", lambda: ledger.confirm(lease.id, False, "no such payment"))
+    assert view(ledger, lease).revision == 4

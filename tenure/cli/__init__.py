@@ -18,7 +18,7 @@ _COMMANDS = {
     "scheduler": ("run:scheduler", "Fire schedules."),
     "api": ("serve:api", "Serve the HTTP API on this machine."),
     "background": ("background:background", "Start, list, watch and cancel background tasks."),
-    "jobs": ("jobs:jobs", "List, show and watch jobs; retry, skip, cancel and reschedule them."),
+    "jobs": ("jobs:jobs", "List, show and watch jobs; retry, skip, cancel, reschedule and confirm them."),
     "why": ("why:why", "Say why a job does not run, and what would change that."),
     "cron": ("cron:cron", "List, show and delete schedules; explain cron expressions."),
     "status": ("status:status", "Show the server, the workers and how many jobs there are."),

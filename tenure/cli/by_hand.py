@@ -1,4 +1,4 @@
-"""What `tenure jobs` does to one job on a person's word: retry, skip, reschedule."""
+"""What `tenure jobs` does to one job on a person's word: retry, skip, reschedule, confirm."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 from ..api import views
 from ..lease.jobs import JobView
 from ..lease.who import whoami
+from ..scripts.errors import BadInput
 from .arguments import read_arguments, read_instant
 from .options import find_app, opened, output_option, tenant_option
 from .output import local_time, print_json
@@ -119,6 +120,28 @@ def reschedule(
         job = app.jobs.get(job_id, tenant)
     due = f"due {local_time(job.run_at)}, priority {job.priority}"
     _print(job, as_json, due if changed else f"{due}, as before")
+
+
+@click.command()
+@job_argument
+@click.option("--happened/--not-happened", default=None, help="Which of the two; one must be given.")
+@click.option("--note", default="", help="How you know; kept in its history.")
+@tenant_option
+@output_option
+def confirm(job_id: str, happened: bool | None, note: str, tenant: str, as_json: bool) -> None:
+    """Say whether the last outside call of a job has happened, where Tenure cannot know it.
+
+    Only one that has not happened may be retried without --force.
+    """
+    if happened is None:
+        raise BadInput(
+            "it is not said which: --happened or --not-happened", hint="find out on the other side first"
+        )
+    with opened() as app:
+        news = app.jobs.confirm(job_id, happened, note=note, tenant=tenant)
+        job = app.jobs.get(job_id, tenant)
+    said = f"confirmed as {'' if happened else 'not '}happened{'' if news else ', as before'}"
+    _print(job, as_json, said)
 
 
 def _print(job: JobView, as_json: bool, said: str) -> None:

@@ -75,7 +75,11 @@ _ERRORS: dict[str, tuple[str, str]] = {
     ),
     "OUTCOME_UNKNOWN": (
         "the job ended inside an outside call that may or may not have happened",
-        "find out on the other side whether it happened; only then retry it, with --force and a reason",
+        "find out on the other side, then tenure jobs confirm ID --happened or --not-happened",
+    ),
+    "OUTCOME_HAPPENED": (
+        "a person has confirmed that the job's last outside call happened",
+        "tenure jobs skip ID; to send it again all the same, tenure jobs retry ID --force with a reason",
     ),
     "STALE_FENCE": (
         "a later holder has taken over; this one may write nothing",
@@ -159,7 +163,7 @@ _DEAD: dict[DeadReason, tuple[str, str]] = {
     ),
     DeadReason.OUTCOME_UNKNOWN: (
         "it ended inside an outside call that may or may not have happened",
-        "find out on the other side whether it happened; it is not sent again by itself",
+        "find out on the other side whether it happened, then tenure jobs confirm ID",
     ),
     DeadReason.LOST_TOO_OFTEN: (
         "its workers died or lost it too often: it may be what kills them",

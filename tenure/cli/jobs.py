@@ -13,7 +13,7 @@ from ..lease.jobs import Attempt, Deed, JobView
 from ..lease.payload import unpack, unpack_args
 from ..lease.who import whoami
 from ..scripts.states import State
-from .by_hand import reschedule, retry, skip
+from .by_hand import confirm, reschedule, retry, skip
 from .options import opened, output_option, tenant_option
 from .output import (
     clean,
@@ -36,10 +36,10 @@ LONGEST_ERROR = 100
 
 @click.group()
 def jobs() -> None:
-    """List, show and watch jobs; retry, skip, cancel and reschedule them."""
+    """List, show and watch jobs; retry, skip, cancel, reschedule and confirm them."""
 
 
-for command in (retry, skip, reschedule):
+for command in (retry, skip, reschedule, confirm):
     jobs.add_command(command)
 
 

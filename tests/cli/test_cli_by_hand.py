@@ -14,7 +14,7 @@ from tenure.lease.payload import pack_args, unpack_args
 from tenure.lease.who import whoami
 from tenure.lease.why import why
 
-from ..given import claim
+from ..given import claim, unknown_outcome
 from .terminal import Cli
 
 NOWHERE = "01J00000000000000000000000"
@@ -90,6 +90,9 @@ def test_a_job_is_rescheduled(cli: Cli, now_ledger: Ledger) -> None:
         (["jobs", "retry", "PENDING", "--force"], 2, "force needs a reason"),
         (["jobs", "retry", "PENDING", "--at", "noon"], 2, "is not an instant"),
         (["jobs", "retry", "PENDING", "{", "--app", "shop:app"], 2, "are not JSON"),
+        (["jobs", "confirm", NOWHERE, "--happened"], 3, "NOT_FOUND"),
+        (["jobs", "confirm", "PENDING", "--happened"], 4, "WRONG_STATE"),
+        (["jobs", "confirm", "PENDING"], 2, "--happened or --not-happened"),
         (["jobs", "reschedule", "PENDING"], 2, "nothing is asked for"),
         (["jobs", "reschedule", "PENDING", "--now", "--after", "5m"], 2, "one due time"),
         (["jobs", "reschedule", "PENDING", "--priority", "10"], 2, "0<=x<=9"),
@@ -133,3 +136,16 @@ def test_what_was_done_by_hand_is_shown_with_the_job(cli: Cli, now_ledger: Ledge
     assert {deed.by for deed in history} == {whoami()}
     assert "DONE BY HAND  AT" in shown
     assert "first of all" in shown
+
+
+def test_an_outcome_is_confirmed(cli: Cli, now_ledger: Ledger) -> None:
+    job_id = unknown_outcome(now_ledger).id
+
+    why_before = cli("why", job_id).out
+    first = cli("jobs", "confirm", job_id, "--not-happened", "--note", "the bank has none")
+    again = cli("jobs", "confirm", job_id, "--not-happened")
+
+    assert f"  tenure jobs confirm {job_id} --not-happened\n" in why_before
+    assert first.out == f"{job_id} is dead; confirmed as not happened\n"
+    assert again.out == f"{job_id} is dead; confirmed as not happened, as before\n"
+    assert f"  tenure jobs retry {job_id}\n" in cli("why", job_id).out

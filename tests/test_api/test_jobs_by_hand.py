@@ -12,6 +12,7 @@ from tenure import Tenure
 from tenure.lease.outcome import Fail, NextChunk, Succeed
 from tenure.lease.requests import Options
 
+from ..given import unknown_outcome
 from .conftest import Hand, pointers, refused
 
 NOWHERE = "01J00000000000000000000000"
@@ -213,3 +214,33 @@ def test_the_history_of_a_job_says_who_did_what_when_and_why(
     ]
     assert list(history[0]) == ["revision", "at", "verb", "by", "reason"]
     assert history[0]["at"] <= history[2]["at"]
+
+
+def test_an_outcome_that_nobody_knew_is_confirmed(client: TestClient, shop: Tenure) -> None:
+    enqueue(shop)
+    job_id = unknown_outcome(shop.ledger()).id
+
+    refused(client.post(f"/jobs/{job_id}/retry"), 409, "OUTCOME_UNKNOWN")
+    yes = client.post(f"/jobs/{job_id}/confirm", json={"happened": True, "note": "the bank has it"})
+    refused(client.post(f"/jobs/{job_id}/retry"), 409, "OUTCOME_HAPPENED")
+    no = client.post(f"/jobs/{job_id}/confirm", json={"happened": False, "reason": "it was another"})
+
+    assert (yes.json()["confirmed"], no.json()["confirmed"]) == (True, False)
+    said = [one["reason"] for one in client.get(f"/jobs/{job_id}").json()["history"]]
+    assert said == ["happened: the bank has it", "not happened: it was another"]
+    assert client.post(f"/jobs/{job_id}/retry").json()["status"] == "pending"
+
+
+@pytest.mark.parametrize("body", [{}, {"happened": "yes"}, {"happened": None}])
+def test_a_confirmation_says_which(client: TestClient, shop: Tenure, body: dict[str, Any]) -> None:
+    job_id = enqueue(shop)
+
+    problem = refused(client.post(f"/jobs/{job_id}/confirm", json=body), 400, "BAD_INPUT")
+
+    assert pointers(problem) == ["/happened"]
+
+
+def test_nothing_is_confirmed_where_nothing_is_unknown(client: TestClient, shop: Tenure) -> None:
+    job_id = enqueue(shop)
+
+    refused(client.post(f"/jobs/{job_id}/confirm", json={"happened": True}), 409, "WRONG_STATE")

@@ -34,6 +34,7 @@ TABLE: dict[str, dict[str, int]] = {
     "/jobs/{id}/skip": {"POST": 404},
     "/jobs/{id}/cancel": {"POST": 404},
     "/jobs/{id}/reschedule": {"POST": 400},
+    "/jobs/{id}/confirm": {"POST": 400},
     "/workers": {"GET": 200, "HEAD": 200},
     "/schedules": {"GET": 200, "HEAD": 200},
     "/schedules/{job_key}": {"GET": 404, "HEAD": 404, "PUT": 400, "DELETE": 404},

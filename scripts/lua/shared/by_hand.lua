@@ -4,8 +4,10 @@
 local function not_retriable(job, force)
   local refused = may('retry', job)
   if refused then return 'WRONG_STATE', refused end
-  if job.dead_reason == 'outcome_unknown' and not force then
-    return 'OUTCOME_UNKNOWN', 'retry of job ' .. job.id .. ' refused: a call outside may or may not have happened'
+  if job.dead_reason == 'outcome_unknown' and job.confirmed ~= '0' and not force then
+    local subject = 'retry of job ' .. job.id .. ' refused: a call outside '
+    if job.confirmed then return 'OUTCOME_HAPPENED', subject .. 'has happened, as was confirmed' end
+    return 'OUTCOME_UNKNOWN', subject .. 'may or may not have happened'
   end
   local holder = job.unique and redis.call('HGET', K.unique(), job.unique)
   if holder and holder ~= job.id then
@@ -16,7 +18,7 @@ end
 -- Its counts start again, its attempts stay on record, and it goes on from its last checkpoint.
 local function begin_round(job, verb, run_at, by, reason)
   set(job, 'generation', text(job.generation + 1))
-  for _, name in ipairs({'failures', 'losses', 'dead_reason', 'finished', 'start_by'}) do unset(job, name) end
+  for _, name in ipairs({'failures', 'losses', 'dead_reason', 'confirmed', 'finished', 'start_by'}) do unset(job, name) end
   put_or_drop_blob(job, 'reason', reason)
   if job.unique then redis.call('HSET', K.unique(), job.unique, job.id) end
   wait_until(job, 'retry', run_at)
