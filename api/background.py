@@ -7,6 +7,7 @@ import logging
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..lease.context import Record, check_record
 from ..lease.jobs import JobView
 from ..lease.ledger import Ledger
 from ..lease.requests import Options
@@ -23,8 +24,8 @@ from .routing import answer, link
 from .who import who
 
 LOG_LINES = 100
-START = (*CALL, "tenant", "idempotencyKey", "idempotencyFields", "reason")
-START_LATER = ("concurrencyKey", "record", "binding")
+START = (*CALL, "tenant", "idempotencyKey", "idempotencyFields", "record", "reason")
+START_LATER = ("concurrencyKey", "binding")
 log = logging.getLogger("tenure.api")
 
 
@@ -37,8 +38,9 @@ class Background:
         fields = Fields.of_body(body, START, later=START_LATER)
         call, reason = read_call(fields, self._app.registry), fields.text("reason")
         tenant, key, by = fields.tenant(), fields.text("idempotencyKey"), fields.texts("idempotencyFields")
+        record = _record(fields)
         fields.done()
-        options = Options(tenant=tenant, idempotency_key=key, idempotency_fields=by, source="api")
+        options = Options(tenant=tenant, idempotency_key=key, idempotency_fields=by, record=record)
         assert call
         started = self._app.enqueue(offered(call.task), call.args, call.kwargs, options)
         view = self._app.ledger(options.tenant).get(started.id)
@@ -70,6 +72,18 @@ class Background:
         before = ledger.cancel(view.id, reason or "", who(request))
         log.info("%s canceled, it was %s: %s", view.id, before, escaped(reason or "no reason given"))
         return answer(views.background_task(background_task(ledger, view.id)))
+
+
+def _record(fields: Fields) -> Record | None:
+    """The business record that `{type, id}` names."""
+    named = fields.part("record", ("type", "id"))
+    if named is None:
+        return None
+    record = (named.needed_text("type"), named.needed_text("id"))
+    if all(record):
+        with fields.checking("record"):
+            check_record(record)
+    return record
 
 
 def offered(task: Task) -> Task:

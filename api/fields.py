@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ..scripts.errors import BadInput
 from ..scripts.keys import check_tenant
@@ -147,15 +147,32 @@ class Fields:
             self.refuse(name, f"has {len(values)} entries, the limit is {most}")
             return found
         for at, value in enumerate(values):
-            place = f"{self._at}{pointed(name)}/{at}"
-            if not isinstance(value, dict):
-                self._wrong.append(Wrong(place, f"must be an object, it is {_kind(value)}"))
-                continue
-            fields = Fields(cast("dict[str, object]", value), known, later=later, at=f"{place}/")
-            self._wrong.extend(fields._wrong)
-            fields._wrong = self._wrong
-            found.append(fields)
+            place = f"{pointed(name)}/{at}"
+            if isinstance(value, dict):
+                found.append(self._part(cast("dict[str, Any]", value), known, f"{place}/", later))
+            else:
+                self._wrong.append(Wrong(f"{self._at}{place}", f"must be an object, it is {_kind(value)}"))
         return found
+
+    def part(self, name: str, known: Sequence[str]) -> Fields | None:
+        """The object in a field, as fields of its own that share what is wrong with these; None if it is not given."""
+        value = self._values.get(name)
+        if value is None or isinstance(value, dict):
+            return (
+                None
+                if value is None
+                else self._part(cast("dict[str, Any]", value), known, f"{pointed(name)}/")
+            )
+        self.refuse(name, f"must be an object, it is {_kind(value)}")
+        return None
+
+    def _part(
+        self, values: Mapping[str, Any], known: Sequence[str], at: str, later: Sequence[str] = ()
+    ) -> Fields:
+        fields = Fields(values, known, later=later, at=f"{self._at}{at}")
+        self._wrong.extend(fields._wrong)
+        fields._wrong = self._wrong
+        return fields
 
     def tenant(self) -> str:
         tenant = self.text("tenant") or "default"

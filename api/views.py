@@ -47,7 +47,7 @@ def background_task(view: JobView, *, log: bool = True) -> Json:
         "chunk": view.chunk,
         "attempt": view.attempts[-1].number if view.attempts else 0,
         "eta": eta(view),
-        "record": None,
+        "record": record(view),
         "log": log_lines(view) if log else None,
         "error": error(view),
         "result": result(view),
@@ -84,6 +84,10 @@ def error_of(attempt: Attempt) -> Json:
     return {"type": kind, "message": escaped(message, lines=True)}
 
 
+def record(view: JobView) -> Json | None:
+    return {"type": view.record[0], "id": view.record[1]} if view.record else None
+
+
 def job(view: JobView) -> Json:
     args, kwargs = unpack_args(view.args)
     return {
@@ -110,10 +114,17 @@ def job(view: JobView) -> Json:
         "result": result(view),
         "error": error(view),
         "traceId": view.trace,
+        "parentId": view.parent,
         "instanceId": view.instance,
-        "nodeId": None,
-        "record": None,
-        "labels": None,
+        "nodeId": view.node,
+        "nodeName": view.node_name,
+        "definitionId": view.definition,
+        "definitionVersion": view.definition_version,
+        "executionId": view.execution,
+        "workItemId": view.work_item,
+        "repeatRule": view.repeat_rule,
+        "record": record(view),
+        "labels": dict(view.labels),
         "idempotencyKey": view.idempotency_key,
         "concurrencyKey": None,
         "operationKey": view.operation_key,
@@ -155,8 +166,8 @@ def attempt(one: Attempt) -> Json:
         "endedAt": instant(one.ended_at),
         "durationMs": None if one.ended_at is None else one.ended_at - one.started_at,
         "error": error_of(one) if one.error else None,
-        "request": None,
-        "response": None,
+        "request": None if one.request is None else escaped(one.request, lines=True),
+        "response": None if one.response is None else escaped(one.response, lines=True),
     }
 
 

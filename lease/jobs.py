@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..scripts.states import ENDED, State
+from .context import Record
 from .payload import unpack
 
 DUE, REAP, FIRE = "due:", "reap", "fire"
@@ -91,6 +93,8 @@ class Attempt:
     chunks: int
     error: str | None
     stack: str | None
+    request: str | None = None
+    response: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,7 @@ class Progress:
     lines: tuple[tuple[int, int, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
     """One job as it stood at `read_at` (server clock, epoch ms like all times here)."""
 
@@ -155,9 +159,19 @@ class JobView:
     """Of a job that died with its last outside call in the dark: whether that has happened, by a person's word."""
     reason: str | None
     idempotency_key: str | None
-    source: str | None
+    source: str
     trace: str
-    instance: str | None
+    parent: str | None = None
+    instance: str | None = None
+    node: str | None = None
+    node_name: str | None = None
+    definition: str | None = None
+    definition_version: str | None = None
+    execution: str | None = None
+    work_item: str | None = None
+    repeat_rule: str | None = None
+    record: Record | None = None
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
     fire: str | None
     fire_time: int | None
     background: bool

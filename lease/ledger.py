@@ -138,8 +138,10 @@ class Ledger:
         doing: int | None = None,
         message: str = "",
         lines: Sequence[str] = (),
+        request: str = "",
+        response: str = "",
     ) -> int:
-        """Show progress; with a cursor, commit it.
+        """Show progress; with a cursor, commit it. `request` and `response` are the attempt's notes, of any job.
 
         Answers the revision; raises StaleFence when the lease was lost.
         """
@@ -152,6 +154,8 @@ class Ledger:
             doing=doing,
             message=message,
             lines=lines,
+            request=request,
+            response=response,
         )
         return self.scripts.run(call)
 
@@ -166,6 +170,8 @@ class Ledger:
         doing: int | None = None,
         message: str = "",
         lines: Sequence[str] = (),
+        request: str = "",
+        response: str = "",
     ) -> Call[int]:
         args: dict[str, Arg] = {
             "id": job_id,
@@ -175,6 +181,8 @@ class Ledger:
             "total": _text(total),
             "doing": _text(doing),
             "message": message,
+            "request": request,
+            "response": response,
         }
         return self._call("report", args, int, list(lines))
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from ..scripts.errors import BadInput
 
 MESSAGE_LIMIT = 1_000
+NOTE_LIMIT = 4_000
 MOST = (1 << 53) - 1
 """What every reader of a number holds exactly: JSON, Lua."""
 
@@ -32,6 +35,19 @@ def message_text(text: str, what: str = "message") -> str:
             f"{what} {text!r:.60} is a {type(text).__name__}, it must be text", hint=f"{what}=str(...)"
         )
     return cut(storable(text), MESSAGE_LIMIT)
+
+
+def note_text(value: object, what: str) -> str:
+    """A note as it is kept: text as it is, anything else as JSON; empty for None, and no longer than people read."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return cut(storable(value), NOTE_LIMIT)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise BadInput(f"{what} {value!r:.60} cannot be noted: {exc}", hint=f"{what}=str(...)") from exc
+    return cut(storable(text), NOTE_LIMIT)
 
 
 def storable(text: str) -> str:

@@ -14,13 +14,25 @@ from ..scripts.errors import BadInput
 from ..scripts.fields import DEFAULTS
 from ..scripts.keys import check_tenant
 from ..scripts.loader import Arg
+from .context import (
+    WORKFLOW,
+    Record,
+    check_labels,
+    check_record,
+    check_source,
+    check_text,
+    check_trace,
+    is_text,
+    pack_labels,
+    pack_record,
+)
 from .durations import LONGEST_MS, Duration, duration_ms
 from .ledger import NewJob
+from .origin import running_job
 from .payload import digest, pack, pack_args
 from .tasks import Task, check_pool, check_priority
 
 KEY_LIMIT = 1000
-WORD_LIMIT = 200
 UNIQUE = ("kept", "active")
 
 
@@ -40,6 +52,15 @@ class JobOptions(TypedDict, total=False):
     source: str | None
     trace: str | None
     instance: str | None
+    node: str | None
+    node_name: str | None
+    definition: str | None
+    definition_version: str | None
+    execution: str | None
+    work_item: str | None
+    repeat_rule: str | None
+    record: Record | None
+    labels: dict[str, str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +80,15 @@ class Options:
     source: str | None = None
     trace: str | None = None
     instance: str | None = None
+    node: str | None = None
+    node_name: str | None = None
+    definition: str | None = None
+    definition_version: str | None = None
+    execution: str | None = None
+    work_item: str | None = None
+    repeat_rule: str | None = None
+    record: Record | None = None
+    labels: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
@@ -85,8 +115,14 @@ def new_job(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options:
         when=due(options.after, options.at),
         idempotency_key=_idempotency_key(task, args, kwargs, options),
         unique_mode=options.unique or ("active" if task.background else "kept"),
-        fields=row_fields(task, options),
+        fields={**_origin(), **row_fields(task, options)},
     )
+
+
+def _origin() -> dict[str, Arg]:
+    """What a job has of the job that makes it; its own options come before."""
+    origin = running_job.get()
+    return {"source": "continuation", "trace": origin.trace, "parent": origin.job} if origin else {}
 
 
 def row_fields(task: Task, options: Options) -> dict[str, Arg]:
@@ -101,7 +137,9 @@ def row_fields(task: Task, options: Options) -> dict[str, Arg]:
         "background": "1" if task.background else "",
         "source": options.source or "",
         "trace": options.trace or "",
-        "instance": options.instance or "",
+        **{name: getattr(options, name) or "" for name in WORKFLOW},
+        "record": pack_record(options.record) if options.record else "",
+        "labels": pack_labels(options.labels) if options.labels else "",
         "start_by": _start_by(options),
     }
     return {name: value for name, value in fields.items() if value and value != DEFAULTS.get(name)}
@@ -186,7 +224,7 @@ def _idempotency_key(
 
 
 def _check_key(key: object) -> None:
-    if not _is_text(key, 1, KEY_LIMIT):
+    if not is_text(key, 1, KEY_LIMIT):
         raise BadInput(
             f"idempotency key {key!r:.60} is not allowed: text of 1 to {KEY_LIMIT} bytes",
             hint="idempotency_key='rebuild:7'",
@@ -222,27 +260,8 @@ def _check_start_by(limit: Any) -> None:
         duration_ms(limit, what="start_by")
 
 
-def _check_word(what: str) -> Callable[[object], None]:
-    def check(text: object) -> None:
-        if not _is_text(text, 0, WORD_LIMIT):
-            raise BadInput(
-                f"{what} {text!r:.60} is not allowed: text of at most {WORD_LIMIT} bytes",
-                hint=f"{what}='checkout'",
-            )
-
-    return check
-
-
 def _check_duration(what: str, least_ms: int = 0) -> Callable[[Any], object]:
     return lambda value: duration_ms(value, what=what, least_ms=least_ms)
-
-
-def _is_text(value: object, least: int, most: int) -> bool:
-    """Whether it is text of so many bytes; half a character, as JSON may bring, is none."""
-    try:
-        return isinstance(value, str) and least <= len(value.encode()) <= most
-    except UnicodeEncodeError:
-        return False
 
 
 _CHECKS: Mapping[str, Callable[[Any], object]] = {
@@ -256,7 +275,9 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
     "at": _check_at,
     "start_by": _check_start_by,
     "timeout": _check_duration("timeout", 1),
-    "source": _check_word("source"),
-    "trace": _check_word("trace"),
-    "instance": _check_word("instance"),
+    "source": check_source,
+    "trace": check_trace,
+    **{name: check_text(name) for name in WORKFLOW},
+    "record": check_record,
+    "labels": check_labels,
 }

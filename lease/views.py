@@ -8,6 +8,7 @@ from typing import Any
 from ..scripts.fields import DEFAULTS
 from ..scripts.loader import texts
 from ..scripts.states import State
+from .context import WORKFLOW, unpack_labels, unpack_record
 from .jobs import DUE, Attempt, Deed, JobView, Lease, News, Progress
 
 
@@ -89,9 +90,12 @@ def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
         confirmed=text["confirmed"] == "1" if "confirmed" in text else None,
         reason=text.get("reason"),
         idempotency_key=text.get("unique_key"),
-        source=text.get("source"),
+        source=text["source"],
         trace=text.get("trace") or text["id"],
-        instance=text.get("instance"),
+        parent=text.get("parent"),
+        **{name: text.get(name) for name in WORKFLOW},
+        record=unpack_record(text.get("record")),
+        labels=unpack_labels(text.get("labels")),
         fire=text.get("fire"),
         fire_time=_int(text.get("fire_time")),
         background=background,
@@ -122,6 +126,8 @@ def _attempt(number: int, packed: dict[str, str], errors: dict[str, str]) -> Att
         chunks=int(chunks),
         error=errors.get(str(number)),
         stack=errors.get(f"{number}s"),
+        request=errors.get(f"{number}q"),
+        response=errors.get(f"{number}p"),
     )
 
 

@@ -26,6 +26,11 @@ class Trigger:
     tz: str = "UTC"
     dst: Dst = "standard"
 
+    @property
+    def rule(self) -> str:
+        """What makes it fire again, in a line, as each job it makes keeps it."""
+        return self.cron if self.tz == "UTC" else f"{self.cron} {self.tz}"
+
     def expression(self) -> CronExpression:
         return CronExpression(self.cron, tz=self.tz, dst=self.dst)
 

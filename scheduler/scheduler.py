@@ -78,23 +78,29 @@ class Scheduler:
         self,
         ledger: Ledger,
         now: int,
-        trigger: bytes,
+        trigger_name: bytes,
         job_key: bytes,
         revision: bytes,
         planned: bytes,
         packed: bytes,
     ) -> Call[list[News]] | None:
-        name, key = trigger.decode(), job_key.decode()
+        name, key = trigger_name.decode(), job_key.decode()
         try:
             definition = Definition.unpacked(packed)
-            decided = plan(definition.trigger(name), int(planned), now)
+            trigger = definition.trigger(name)
+            decided = plan(trigger, int(planned), now)
         except (
             ValueError,
             TypeError,
         ) as exc:  # an unknown zone, a damaged row: the others must not wait for it
             _log.error("schedule %s of tenant %s cannot be planned here: %s", key, ledger.tenant, exc)
             return None
-        fields: dict[str, Arg] = {**definition.fields, "fire": f"{name}:{key}", "fire_time": decided.instant}
+        fields: dict[str, Arg] = {
+            "repeat_rule": trigger.rule,
+            **definition.fields,
+            "fire": f"{name}:{key}",
+            "fire_time": decided.instant,
+        }
         if definition.args:
             fields["args"] = definition.args
         args: dict[str, Arg] = {

@@ -49,6 +49,16 @@ FIELDS: dict[str, str] = {
     "start_by": "sb",
     "asked": "Q",
     "instance": "in",
+    "node": "nd",
+    "node_name": "nn",
+    "definition": "df",
+    "definition_version": "dv",
+    "execution": "ex",
+    "work_item": "wi",
+    "repeat_rule": "rr",
+    "labels": "lb",
+    "parent": "pa",
+    "root": "rt",
 }
 
 DEFAULTS: dict[str, str] = {
@@ -65,9 +75,28 @@ DEFAULTS: dict[str, str] = {
     "max_attempts": "3",
     "max_lost": "3",
     "edit": "0",
+    "source": "api",
 }
 
-BLOBS = ("args", "result", "cursor", "unique_key", "reason", "fire", "trace", "instance")
+BLOBS = (
+    "args",
+    "result",
+    "cursor",
+    "unique_key",
+    "reason",
+    "fire",
+    "trace",
+    "instance",
+    "node",
+    "node_name",
+    "definition",
+    "definition_version",
+    "execution",
+    "work_item",
+    "repeat_rule",
+    "record",
+    "labels",
+)
 BLOB_LIMIT = 64
 
 

@@ -43,8 +43,8 @@ TENANT_KEYS = (
     Key("counts", "n", "hash", "number of jobs by task and state", "fields at 0 are removed"),
     Key("row", "j:{id}", "hash", "a job, its attempts packed in fields", "retention"),
     Key("blob", "b:{field}:{id}", "string", "a value of a job over 64 bytes", "with the row"),
-    Key("errors", "e:{id}", "hash", "error summary and stack by attempt", "with the row"),
     Key("history", "h:{id}", "list", "what people did to a job, the newest 100 times", "with the row"),
+    Key("errors", "e:{id}", "hash", "by attempt: error summary, stack, request, response", "with the row"),
     Key("queue", "q:{pool}", "zset", "pending jobs by priority and run_at", "the claim"),
     Key(
         "starts",
@@ -73,7 +73,7 @@ TENANT_KEYS = (
         "group",
         "g:{kind}:{value}",
         "zset",
-        "jobs that share a value (of an instance), by when they were made",
+        "jobs that share an instance, node, trace, record or label, by when they were made",
         "with their rows",
     ),
     Key("unique", "u", "hash", "idempotency key digest to job id", "the job's end or its row"),

@@ -90,10 +90,11 @@ class Contract:
         bind = f"local {', '.join(names)} = {', '.join(values)}" if names else ""
         flags = ", ".join(f"'{flag}'" for flag in self.flags)
         return (
-            f"local function {self.name}_body(KEYS, ARGV)\n"
+            "do\n"  # Lua has room for 200 names in one place
+            f"local function body(KEYS, ARGV)\n"
             f"local FIRST = {len(self.argv) + 2}\n{bind}\n{self.body}\nend\n"
             f"redis.register_function{{function_name = '{prefix}_{self.name}', flags = {{{flags}}}, "
-            f"callback = function(KEYS, ARGV) return run({self.name}_body, KEYS, ARGV) end}}\n"
+            f"callback = function(KEYS, ARGV) return run(body, KEYS, ARGV) end}}\nend\n"
         )
 
 

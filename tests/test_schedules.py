@@ -180,6 +180,7 @@ def test_a_fire_is_a_record_and_a_job_of_a_computed_id(schedules: Schedules, led
     job = schedules.ledger.get(fire_id("acme", "reports.daily", "default", FIRST))
     assert (fire.fire_time, fire.outcome, fire.job_id, fire.scheduler) == (FIRST, "fired", job.id, "one")
     assert (job.task, job.status, job.source, job.fire_time) == ("reports.daily", "pending", "cron", FIRST)
+    assert job.repeat_rule == EVERY_MINUTE[0].cron
     assert unpack_args(job.args) == (["monday"], {})
     view = schedules.get("reports.daily")
     assert (view.next_fires, view.last_fires) == ({"default": FIRST + MINUTE}, {"default": FIRST})

@@ -56,6 +56,14 @@ def test_every_shared_file_is_in_the_library() -> None:
     assert sorted(SHARED) == sorted(path.stem for path in LUA.joinpath("shared").glob("*.lua"))
 
 
+def test_no_shared_name_hides_another() -> None:
+    """All shared files are one text: a second function of a name would be called in place of the first."""
+    text = "\n".join(path.read_text() for path in LUA.joinpath("shared").glob("*.lua"))
+    names = re.findall(r"^local function (\w+)|^local (\w+) *=", text, re.MULTILINE)
+
+    assert sorted({"".join(name) for name in names}) == sorted("".join(name) for name in names)
+
+
 @pytest.mark.parametrize("path", ALL_LUA, ids=lambda path: path.stem)
 def test_lua_keeps_clear_of_its_traps(path: Path) -> None:
     """tostring loses digits of large numbers, cjson rewrites values, and a second clock would not be the tests' own."""

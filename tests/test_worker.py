@@ -121,6 +121,17 @@ def test_coroutines_run_one_after_the_other_and_leave_nothing_behind(worker: Sta
     assert [unpack(shop.ended(job).result) for job in jobs] == [1, 1, 1, 1]
 
 
+def test_what_a_job_enqueues_belongs_to_its_trace_and_its_notes_are_kept(worker: Start, shop: Shop) -> None:
+    job = shop.make("calls")
+
+    worker()
+
+    (attempt,) = shop.ended(job).attempts
+    assert (attempt.request, attempt.response) == ("POST /orders", '{"status": 201}')
+    made = shop.ended(unpack(shop.view(job).result))
+    assert (made.value, made.trace, made.parent) == (job, job, job)
+
+
 def test_each_way_to_end_is_told_to_the_ledger(worker: Start, shop: Shop) -> None:
     skips, refused, large, odd = (shop.make(task) for task in ("skips", "refused", "large", "odd"))
     raises = shop.make("raises", "no such row")

@@ -31,6 +31,13 @@ def echo(value: Any) -> Any:
     return value
 
 
+@app.task("calls")
+def calls(ctx: Ctx) -> str:
+    """Note what is asked and answered, and make another job."""
+    ctx.note(request="POST /orders", response={"status": 201})
+    return echo.enqueue(ctx.trace).id
+
+
 @app.task("mark")
 def mark(ctx: Ctx, path: str) -> None:
     write(path, ctx.job_id, ctx.fence, ctx.attempt, os.getpid())

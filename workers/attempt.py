@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from ..lease.durations import duration_ms
+from ..lease.origin import Origin, running_job
 from ..lease.outcome import (
     Continue,
     Done,
@@ -62,6 +63,7 @@ class Attempts:
         return made(lambda: returned(value), task, ticket.failures)
 
     def _call(self, task: Task, ticket: Ticket) -> Any:
+        running_job.set(Origin(ticket.id, ticket.trace))
         args, kwargs = unpack_args(ticket.args or b"")
         if task.takes_ctx:
             args.insert(0, Ctx(ticket, self._link))

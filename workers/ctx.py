@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from ..lease.payload import pack_cursor, unpack
-from ..lease.reports import check_count, message_text
+from ..lease.reports import check_count, message_text, note_text
 from ..scripts.errors import Canceled, LeaseLost
 from .wire import Ticket, Why
 
@@ -23,6 +23,8 @@ class Link(Protocol):
     def report(
         self, ticket: Ticket, doing: int | None, total: int | None, message: str, lines: list[str]
     ) -> None: ...
+
+    def note(self, ticket: Ticket, request: str, response: str) -> None: ...
 
     def checkpoint(
         self, ticket: Ticket, cursor: bytes, done: int | None, total: int | None, message: str
@@ -49,6 +51,11 @@ class Ctx:
     @property
     def tenant(self) -> str:
         return self._ticket.tenant
+
+    @property
+    def trace(self) -> str:
+        """The trace of this job and of all that it enqueues: the id of the job that began it, or one given then."""
+        return self._ticket.trace
 
     @property
     def operation_key(self) -> str:
@@ -118,6 +125,16 @@ class Ctx:
         check_count(total, "total")
         lines = [] if log is None else [message_text(log, "log")]
         self._link.report(self._ticket, doing, total, message_text(message), lines)
+
+    def note(self, *, request: object = None, response: object = None) -> None:
+        """Keep with this attempt what it asks of others and what it is answered; the last word of each counts.
+
+        Text is kept as it is, other values as JSON, cut at 4,000 characters; it goes when the attempt goes. Keep
+        secrets out of it. Cheap: it waits for nothing. Raises BadInput for what cannot be written down.
+        """
+        asked, answered = note_text(request, "request"), note_text(response, "response")
+        if asked or answered:
+            self._link.note(self._ticket, asked, answered)
 
     def checkpoint(
         self,

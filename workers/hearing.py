@@ -36,6 +36,8 @@ class Hearing:
                 slot.answer(row.number, [row.lease.args, row.lease.cursor])
             case Say.REPORT:
                 self._progress.report(row, *parts, now=now)
+            case Say.NOTE:
+                self._progress.note(row, *parts, now=now)
             case Say.CHECKPOINT:
                 self._progress.checkpoint(row, *parts, ack=lambda error: _acknowledge(slot, row, error))
             case _:

@@ -1,4 +1,4 @@
-"""What tasks say of their progress, on its way to the ledger: reports are gathered, each checkpoint is answered."""
+"""What tasks say of their progress, on its way to the ledger: words are gathered, each checkpoint is answered."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ class Said:
     total: int | None = None
     message: str = ""
     lines: list[str] = field(default_factory=list[str])
+    request: str = ""
+    response: str = ""
+
+    def note(self, request: str, response: str) -> None:
+        self.request, self.response = request or self.request, response or self.response
 
     def add(self, doing: int | None, total: int | None, message: str, lines: list[str]) -> None:
         self.doing = self.doing if doing is None else doing
@@ -55,11 +60,17 @@ class Progress:
     def report(
         self, row: Row, doing: int | None, total: int | None, message: str, lines: list[str], *, now: float
     ) -> None:
+        self._gathered(row, now).add(doing, total, message, lines)
+
+    def note(self, row: Row, request: str, response: str, *, now: float) -> None:
+        self._gathered(row, now).note(request, response)
+
+    def _gathered(self, row: Row, now: float) -> Said:
         said = self._said.get(row.number)
         if said is None:
             due = max(now, self._written_at.get(row.number, 0.0) + REPORT_S)
             said = self._said[row.number] = Said(row, due)
-        said.add(doing, total, message, lines)
+        return said
 
     def checkpoint(
         self, row: Row, cursor: bytes, done: int | None, total: int | None, message: str, *, ack: Ack
@@ -76,6 +87,8 @@ class Progress:
             total=said.total,
             message=said.message,
             lines=said.lines,
+            request=said.request,
+            response=said.response,
         )
         self._checkpoints.append(self._post(call, ack))
 
@@ -124,6 +137,8 @@ class Progress:
             total=said.total,
             message=said.message,
             lines=said.lines,
+            request=said.request,
+            response=said.response,
         )
         return Post(call, _passed_over)
 

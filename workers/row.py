@@ -60,5 +60,6 @@ class Row:
                 self.held_until,
                 None if long else lease.args,
                 b"" if long else lease.cursor,
+                lease.trace,
             )
         )

@@ -106,6 +106,10 @@ class SlotProcess:
         if ticket.background and ticket.number == self._current:
             self._say(Say.REPORT, ticket.number, doing, total, message, lines)
 
+    def note(self, ticket: Ticket, request: str, response: str) -> None:
+        if ticket.number == self._current:
+            self._say(Say.NOTE, ticket.number, request, response)
+
     def checkpoint(
         self, ticket: Ticket, cursor: bytes, done: int | None, total: int | None, message: str
     ) -> None:

@@ -47,6 +47,7 @@ class Ticket(NamedTuple):
     args: bytes | None
     """None: ask for it."""
     cursor: bytes
+    trace: str = ""
 
 
 class Say(IntEnum):
@@ -57,6 +58,7 @@ class Say(IntEnum):
     NEED = 3  # number: send arguments and cursor
     REPORT = 4  # number, doing, total, message, lines
     CHECKPOINT = 5  # number, cursor, done, total, message: answer when it is committed
+    NOTE = 6  # number, request, response
 
 
 class Tell(IntEnum):

@@ -96,6 +96,10 @@ def show(job_id: str, tenant: str, lines: int, as_json: bool) -> None:
     if job.error and (job.error.stack or _brief(job.error) != job.error.error):
         whole = clean(job.error.stack or job.error.error or "").rstrip()
         click.echo(f"\nthe error of attempt {job.error.number}\n{whole}")
+    for attempt in job.attempts:
+        for what, text in (("asked", attempt.request), ("was answered", attempt.response)):
+            if text:
+                click.echo(f"\nwhat attempt {attempt.number} {what}\n{clean(text).rstrip()}")
     if job.progress and job.progress.lines:
         click.echo()
         for number, at, text in job.progress.lines:
@@ -159,9 +163,29 @@ def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:
     yield "failures", f"{job.failures} of {job.max_attempts} attempts, {job.losses} lost"
     yield "fire", f"{job.fire} planned for {_time(job.fire_time)}" if job.fire else None
     yield "key", job.idempotency_key
+    yield from context_of(job)
     yield "arguments", _arguments(job)
     yield "result", _value(job.value) if job.result else None
     yield "cursor", _value(unpack(job.cursor)) if job.cursor else None
+
+
+def context_of(job: JobView) -> Iterator[tuple[str, str | None]]:
+    """What a job belongs to, as far as it was said."""
+    yield "source", job.source
+    yield "trace", job.trace if job.trace != job.id else None
+    yield "parent", job.parent
+    yield "repeats", job.repeat_rule
+    yield "instance", job.instance
+    yield "node", _named(job.node, job.node_name)
+    yield "definition", _named(job.definition, job.definition_version)
+    yield "execution", job.execution
+    yield "work item", job.work_item
+    yield "record", " ".join(job.record) if job.record else None
+    yield "labels", ", ".join(f"{name}={value}" for name, value in job.labels.items()) or None
+
+
+def _named(what: str | None, more: str | None) -> str | None:
+    return f"{what or '-'} ({more})" if more else what
 
 
 def _attempt_row(attempt: Attempt) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ _REASONS: dict[State, tuple[str | None, ...]] = {
     State.FAILED: (DeadReason.ATTEMPTS_EXHAUSTED, DeadReason.PERMANENT_ERROR),
     State.CANCELED: (None, *DeadReason),  # a dead or failed job that was canceled still says why it had ended
 }
+NOTES = ("q", "p")
 STOPPED = (State.DEAD, State.FAILED, State.CANCELED, State.PAUSED, State.WAITING)
 
 _TYPES = {family.name: family.type for family in TENANT_KEYS + INDEX_KEYS}
@@ -115,6 +116,12 @@ class Tenant:
         kept: bytes = self.all("blob").get((FIELDS[name], row.id), b"")
         return kept.decode()
 
+    def words(self, job_id: str, attempt: int) -> dict[str, bytes]:
+        """What is kept of an attempt in words: its error, stack and notes."""
+        kept = self.all("errors").get((job_id,), {})
+        marks = {_place_of_word(name): value for name, value in kept.items()}
+        return {mark: value for (number, mark), value in sorted(marks.items()) if number == attempt}
+
 
 @dataclass
 class Invariants:
@@ -147,11 +154,12 @@ class Invariants:
         for row in tenant.rows:
             for attempt in row.attempts:
                 if not attempt.open:
-                    before = self._ended.setdefault((tenant.name, row.id, attempt.number), attempt.packed)
-                    if before != attempt.packed:
+                    stands = f"{attempt.packed} {tenant.words(row.id, attempt.number)}"
+                    before = self._ended.setdefault((tenant.name, row.id, attempt.number), stands)
+                    if before != stands:
                         yield (
                             "I14",
-                            f"ended attempt {attempt.number} of {row.id} was {before!r}, is {attempt.packed!r}",
+                            f"ended attempt {attempt.number} of {row.id} was {before!r}, is {stands!r}",
                         )
             before_row = self._last.get((tenant.name, row.id))
             if before_row:
@@ -335,14 +343,11 @@ def _parts_of_a_job_go_with_it(tenant: Tenant) -> Said:
                 yield "I3", f"{family} of {id_}, which has no row"
             elif family != "errors" and not rows[id_].fields.get("background"):
                 yield "I3", f"{family} of {id_}, which is not a background task"
-    for (id_,), errors in tenant.all("errors").items():
-        bad = (
-            {attempt.number for attempt in rows[id_].attempts if not attempt.open}
-            if id_ in rows
-            else set[int]()
-        )
-        for name in errors:
-            if int(name.decode().rstrip("s")) not in bad:
+    for (id_,), words in tenant.all("errors").items():
+        for name in words:
+            number, mark = _place_of_word(name)
+            attempts = {attempt.number: attempt for attempt in rows[id_].attempts} if id_ in rows else {}
+            if number not in attempts or (attempts[number].open and mark not in NOTES):
                 yield "I14", f"{id_} has an error of attempt {name.decode()}, which did not end"
 
 
@@ -373,15 +378,44 @@ def _history_tells_of_every_hand(tenant: Tenant) -> Said:
             )
 
 
+def _place_of_word(name: bytes) -> tuple[int, str]:
+    """Of which attempt a field of `errors` tells, and what: "" the error, "s" the stack, "q" and "p" its notes."""
+    text = name.decode()
+    digits = text.rstrip("sqp")
+    return int(digits), text[len(digits) :]
+
+
 def _groups_follow_from_rows(tenant: Tenant) -> Said:
     expected: dict[tuple[str, ...], dict[str, float]] = {}
     for row in tenant.rows:
-        for kind in ("instance",):
-            if kind in row.fields:
-                value = tenant.long(row, kind)
-                expected.setdefault((kind, value), {})[row.id] = float(row.fields["created"])
+        for group in _groups_of(tenant, row):
+            expected.setdefault(group, {})[row.id] = float(row.fields["created"])
     found = {names: _scores(group) for names, group in tenant.all("group").items()}
     yield from _same("I3", "groups", found, expected)
+
+
+def _groups_of(tenant: Tenant, row: Row) -> Iterator[tuple[str, str]]:
+    for kind in ("instance", "node", "trace", "record"):
+        if kind in row.fields:
+            yield kind, tenant.long(row, kind)
+    if "labels" in row.fields:
+        for label in tenant.long(row, "labels").split("\n"):
+            yield "label", label
+    if "root" in row.fields:
+        yield "trace", row.id
+
+
+def _traces_have_their_root(tenant: Tenant) -> Said:
+    """A job that others name as the beginning of their trace is found with them."""
+    rows = {row.id: row for row in tenant.rows}
+    for row in rows.values():
+        root = rows.get(tenant.long(row, "trace")) if "trace" in row.fields else None
+        if root and "trace" not in root.fields and "root" not in root.fields and _before(root, row):
+            yield "I3", f"{row.id} belongs to the trace of {root.id}, which does not know"
+
+
+def _before(one: Row, other: Row) -> bool:
+    return one.number("created") < other.number("created")
 
 
 def _progress_is_a_share(tenant: Tenant) -> Said:
@@ -478,6 +512,7 @@ _RULES: tuple[Callable[[Tenant], Said], ...] = (
     _parts_of_a_job_go_with_it,
     _history_tells_of_every_hand,
     _groups_follow_from_rows,
+    _traces_have_their_root,
     _progress_is_a_share,
     _due_work_is_advertised,
     _named_leases_stand_by_expiry,

@@ -91,6 +91,9 @@ class _Here:
         if ticket.background:
             self._ledger.report(self._lease, doing=doing, total=total, message=message, lines=lines)
 
+    def note(self, ticket: Ticket, request: str, response: str) -> None:
+        self._ledger.report(self._lease, request=request, response=response)
+
     def checkpoint(
         self, ticket: Ticket, cursor: bytes, done: int | None, total: int | None, message: str
     ) -> None:
@@ -127,4 +130,5 @@ def _ticket(lease: Lease) -> Ticket:
         held_until=now + 1e9,
         args=lease.args,
         cursor=lease.cursor,
+        trace=lease.trace,
     )

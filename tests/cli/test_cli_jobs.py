@@ -73,6 +73,24 @@ def test_a_dead_job_shows_what_killed_it(cli: Cli, now_ledger: Ledger) -> None:
     assert "\nthe error of attempt 1\nTraceback (most recent call here):\n  in report\n" in shown
 
 
+def test_a_job_shows_what_it_belongs_to_and_what_its_attempts_noted(cli: Cli, now_ledger: Ledger) -> None:
+    fields: dict[str, str | bytes | int] = {
+        "record": "order:7",
+        "labels": "team=billing",
+        "node": "n1",
+        "trace": "t1",
+    }
+    job = now_ledger.enqueue(NewJob("report", fields=fields))
+    lease = claim(now_ledger)
+    now_ledger.report(lease, request="GET /orders/7", response="404\x1b[2J")
+
+    shown = cli("jobs", "show", job.id).out
+
+    for line in ("trace        t1", "record       order 7", "labels       team=billing", "node         n1"):
+        assert line.split() in [said.split() for said in shown.splitlines()]
+    assert "\nwhat attempt 1 asked\nGET /orders/7\n\nwhat attempt 1 was answered\n404\n" in shown
+
+
 def test_each_attempt_shows_its_worker_its_fence_and_how_long_it_took(cli: Cli, now_ledger: Ledger) -> None:
     job = now_ledger.enqueue(NewJob("report"))
     lease = claim(now_ledger, "host.7.ab")

@@ -42,6 +42,21 @@ def test_a_second_press_of_the_button_starts_nothing(client: TestClient) -> None
     assert len(client.get("/background-tasks").json()["items"]) == 1
 
 
+def test_a_task_says_which_record_it_works_for(client: TestClient) -> None:
+    task = start(client, record={"type": "order", "id": "4711"})
+
+    assert client.get(f"/background-tasks/{task['id']}").json()["record"] == {"type": "order", "id": "4711"}
+    assert client.get(f"/jobs/{task['id']}").json()["record"] == {"type": "order", "id": "4711"}
+    for odd, wrong in (
+        ("order:4711", ["/record"]),
+        ({"type": "order"}, ["/record/id"]),
+        ({"type": "a b", "id": "7"}, ["/record"]),
+        ({"type": "order", "id": 7, "number": 8}, ["/record/number", "/record/id"]),
+    ):
+        answer = client.post("/background-tasks", json={"task": "orders.sync", "record": odd})
+        assert pointers(refused(answer, 400, "BAD_INPUT")) == wrong
+
+
 def test_the_key_is_free_again_when_the_task_has_ended(client: TestClient, hand: Hand) -> None:
     first = start(client, idempotencyKey="sync-north")
     hand.work(Succeed())

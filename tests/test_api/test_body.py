@@ -141,7 +141,8 @@ def test_every_wrong_field_is_named_at_once(client: TestClient) -> None:
             "idempotencyKey": 7,
             "idempotencyFields": [1],
             "resaon": "typo",
-            "record": {"type": "order", "id": "7"},
+            "record": {"type": "order", "number": "7"},
+            "binding": "orders",
         },
     )
 
@@ -156,12 +157,15 @@ def test_every_wrong_field_is_named_at_once(client: TestClient) -> None:
             "/idempotencyKey",
             "/idempotencyFields",
             "/resaon",
-            "/record",
+            "/record/number",
+            "/record/id",
+            "/binding",
         ),
     }
     assert "did you mean 'orders.sync'?" in messages["/task"]
     assert "did you mean 'reason'?" in messages["/resaon"]
-    assert "not available in this version" in messages["/record"]
+    assert messages["/record/id"] == "must be given: text"
+    assert "not available in this version" in messages["/binding"]
 
 
 @pytest.mark.parametrize("value", [[], {}, 1, True, "", "x" * 1001])

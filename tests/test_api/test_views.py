@@ -69,7 +69,7 @@ VIEW = JobView(
     confirmed=None,
     reason=None,
     idempotency_key=None,
-    source=None,
+    source="api",
     trace="01J00000000000000000000000",
     instance=None,
     fire=None,
@@ -202,7 +202,17 @@ def test_a_job_has_the_fields_of_the_contract() -> None:
             "kwargs",
             "result",
         ),
-        *("error", "traceId", "instanceId", "nodeId", "record", "labels", "idempotencyKey", "concurrencyKey"),
+        *(
+            "error",
+            "traceId",
+            "parentId",
+            "instanceId",
+            "nodeId",
+            "nodeName",
+            "definitionId",
+            "definitionVersion",
+        ),
+        *("executionId", "workItemId", "repeatRule", "record", "labels", "idempotencyKey", "concurrencyKey"),
         *("operationKey", "revision"),
     ]
     (attempt,) = job_with_attempts(VIEW)["attemptList"]  # type: ignore[misc, attr-defined]

@@ -46,11 +46,17 @@ local function end_attempt(job, status, cause, summary, stack)
   end
 end
 
+-- What an attempt says of what it asked ('q') and was answered ('p'): beside its error, and with it gone.
+local function say_with_attempt(job, mark, words)
+  if words ~= '' then redis.call('HSET', K.errors(job.id), job.attempts .. mark, words) end
+end
+
 -- A row handed back before its handler started was no attempt: its number is free again.
 local function forget_attempt(job)
   local attempt = last_attempt(job)
   if attempt.chunks > 0 then return end
   job.gone[#job.gone + 1] = 'a' .. attempt.number
   job.gone[#job.gone + 1] = 'w' .. attempt.number
+  redis.call('HDEL', K.errors(job.id), attempt.number .. 'q', attempt.number .. 'p')
   set(job, 'attempts', text(job.attempts - 1))
 end

@@ -1,4 +1,4 @@
--- Make a job: the row, its place in the queue, its place in the journal, its idempotency entry.
+-- Make a job: the row, its place in the queue, its places among those it belongs to, its idempotency entry.
 
 -- `fields` is a flat list of long names and values; blobs among them find their own place, and a latest start may be
 -- counted from now.
@@ -18,6 +18,7 @@ local function create(id, task, pool, run_at, fields)
   redis.call('RPUSH', K.journal(task), id)
   count(task, 'pending', 1)
   join_groups(job)
+  mark_root(job)
   if job.unique then redis.call('HSET', K.unique(), job.unique, id) end
   return job
 end
