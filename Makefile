@@ -8,11 +8,12 @@ PARALLEL ?= -n auto
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint fakeredis cluster redis suite bench clean
+.PHONY: help demo test lint fakeredis cluster redis suite mutants bench clean
 
 help:
 	@echo "make demo    a real server, two workers and the API; a real import, watched, ends by itself (ARGS=--stay keeps it up)"
 	@echo "make test    lint, types, and all tests on every kind of server; single legs: lint fakeredis cluster redis suite"
+	@echo "make mutants what the tests notice: each small mistake in the Lua scripts, one by one (ARGS='--sample 60' tries 60)"
 	@echo "make bench   figures of this machine: the scripts, one worker, the cron engine"
 	@echo "make clean   remove what these made"
 
@@ -48,6 +49,10 @@ suite: .venv/test.ready
 	@.ci/need-postgresql
 	@echo "== the whole suite on the embedded server"
 	@$(PYTEST) $(PARALLEL)
+
+# Half an hour on two cores. Not part of the tests: it judges them.
+mutants: .venv/test.ready
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 # What this machine makes of Tenure: figures to compare with each other, not with another day's.
 bench: .venv/test.ready

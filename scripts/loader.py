@@ -115,9 +115,14 @@ class Library:
 @cache
 def library() -> Library:
     """The library of this version of Tenure."""
+    return Library(*sources())
+
+
+def sources() -> tuple[dict[str, str], dict[str, str]]:
+    """What the library is made of, by name: the operations, and what they share in the order it is joined."""
     lua = files(__package__).joinpath("lua")
     shared = lua.joinpath("shared")
-    return Library(
+    return (
         {path.name[:-4]: path.read_text() for path in lua.iterdir() if path.name.endswith(".lua")},
         {name: shared.joinpath(f"{name}.lua").read_text() for name in SHARED},
     )

@@ -7,6 +7,24 @@ import pytest
 from tenure.testing import Server
 
 from .given import Store
+from .mutants import mutations
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--mutant",
+        metavar="ID",
+        help="run with this mistake in the scripts; python -m tests.mutants --list shows all",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    wanted = config.getoption("--mutant")
+    if wanted:
+        found = [mutant for mutant in mutations.mutants() if mutant.id == wanted]
+        if not found:
+            raise pytest.UsageError(f"there is no mutant {wanted}: see python -m tests.mutants --list")
+        mutations.install(found[0])
 
 
 @pytest.fixture
