@@ -51,7 +51,7 @@ def start(
                 f"task {found.key!r} is no background task",
                 hint=f'register it with @app.background("{found.key}")',
             )
-        job = app.enqueue(found, args, kwargs, Options(tenant=tenant, idempotency_key=key, source="cli"))
+        job = app.enqueue(found, args, kwargs, Options(tenant=tenant, idempotency_key=key))
         view = job.get()
     finally:
         app.close()
