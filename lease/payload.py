@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from ..scripts.errors import BadPayload
 LIMIT = 256 * 1024
 DEPTH = 32
 _EMPTY = b"\x92\x90\x80"  # [[], {}]
+_CONTAINERS = (dict, list, tuple)
 
 
 def pack(value: object, *, what: str, limit: int = LIMIT, named_from: int = 0) -> bytes:
@@ -21,15 +22,17 @@ def pack(value: object, *, what: str, limit: int = LIMIT, named_from: int = 0) -
     Raises BadPayload for what msgpack cannot hold, naming its place from the level `named_from` on, or over `limit`
     bytes.
     """
-    _check_depth(value, what)
     try:
         data = cast(bytes, msgpack.packb(value))
     except (TypeError, ValueError, OverflowError) as exc:
+        _check_depth(value, what)
         place = "".join(_place(value)[named_from:])
         raise BadPayload(
             f"{what} cannot be stored: {f'at {place}: ' if place else ''}{exc}",
             hint="use None, bool, int (64 bit), float, str, bytes, list and dict; turn others into these first",
         ) from exc
+    if len(data) > DEPTH:  # each level has a byte of its own
+        _check_depth(value, what)
     if len(data) > limit:
         raise BadPayload(
             f"{what} is {len(data):,} bytes, the limit is {limit:,}{_largest(value)}",
@@ -76,12 +79,13 @@ def digest(*parts: str | bytes) -> str:
 
 
 def _check_depth(value: object, what: str) -> None:
-    level = [value]
-    for _ in range(DEPTH):
-        level = [child for node in level for child in _children(node)]
+    level = [value] if isinstance(value, _CONTAINERS) else []
+    for _ in range(DEPTH - 1):
+        level = [child for node in level for child in _children(node) if isinstance(child, _CONTAINERS)]
         if not level:
             return
-    raise BadPayload(f"{what} is nested deeper than {DEPTH} levels", hint="flatten it")
+    if any(level):  # the deepest that may be are empty
+        raise BadPayload(f"{what} is nested deeper than {DEPTH} levels", hint="flatten it")
 
 
 def _place(value: object) -> list[str]:
@@ -102,8 +106,10 @@ def _parts(node: object) -> list[tuple[object, object]]:
     return []
 
 
-def _children(node: object) -> list[object]:
-    return [part for _, part in _parts(node)]
+def _children(node: object) -> Iterable[object]:
+    return (
+        cast("dict[object, object]", node).values() if isinstance(node, dict) else cast("list[object]", node)
+    )
 
 
 def _largest(value: object) -> str:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, TypedDict, cast
 
 from ..scripts.errors import BadInput
@@ -63,7 +64,7 @@ class JobOptions(TypedDict, total=False):
     labels: dict[str, str] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """How one request differs from its task's defaults. Raises BadInput for a value that breaks a rule."""
 
@@ -96,6 +97,22 @@ class Options:
             if value is not None or name == "tenant":
                 check(value)
 
+    @cached_property
+    def row(self) -> dict[str, str]:
+        """The fields that a job's row has by these options, whatever its task says."""
+        timeout = None if self.timeout is None else duration_ms(self.timeout, what="timeout")
+        fields = {
+            "priority": _text(self.priority),
+            "timeout": _text(timeout),
+            "source": self.source,
+            "trace": self.trace,
+            **{name: getattr(self, name) for name in WORKFLOW},
+            "record": pack_record(self.record) if self.record else "",
+            "labels": pack_labels(self.labels) if self.labels else "",
+            "start_by": _start_by(self),
+        }
+        return {name: value for name, value in fields.items() if value}
+
     def but(self, **changes: Any) -> Options:
         for name in changes:
             if name not in _CHECKS:
@@ -127,22 +144,8 @@ def _origin() -> dict[str, Arg]:
 
 def row_fields(task: Task, options: Options) -> dict[str, Arg]:
     """The fields of the job's row that differ from the defaults."""
-    priority = task.priority if options.priority is None else options.priority
-    timeout = task.timeout_ms if options.timeout is None else duration_ms(options.timeout, what="timeout")
-    fields: dict[str, Arg] = {
-        "priority": str(priority),
-        "timeout": str(timeout),
-        "max_attempts": str(task.retry.max_attempts),
-        "end_as": "" if task.retry.then == "dead" else task.retry.then,
-        "background": "1" if task.background else "",
-        "source": options.source or "",
-        "trace": options.trace or "",
-        **{name: getattr(options, name) or "" for name in WORKFLOW},
-        "record": pack_record(options.record) if options.record else "",
-        "labels": pack_labels(options.labels) if options.labels else "",
-        "start_by": _start_by(options),
-    }
-    return {name: value for name, value in fields.items() if value and value != DEFAULTS.get(name)}
+    fields = task.row | options.row
+    return {name: value for name, value in fields.items() if value != DEFAULTS.get(name)}
 
 
 def edited_args(task: Task, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None) -> bytes | None:
@@ -160,6 +163,10 @@ def due(after: Duration | None, at: datetime | None) -> int | str | None:
     if after is not None:
         return f"+{duration_ms(after, what='after')}"
     return None if at is None else epoch_ms(at, what="at")
+
+
+def _text(number: int | None) -> str:
+    return "" if number is None else str(number)
 
 
 def _start_by(options: Options) -> str:

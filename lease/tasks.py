@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from ..scripts.errors import BadInput, UnknownTask
+from ..scripts.fields import DEFAULTS
 from .retry import Retry
 
 _KEY = re.compile(r"[a-z0-9_-][a-z0-9_.-]{0,99}")
@@ -106,6 +108,18 @@ class Task:
             )
 
     @cached_property
+    def row(self) -> dict[str, str]:
+        """The fields that its jobs' rows have, where they differ from the defaults."""
+        fields = {
+            "priority": str(self.priority),
+            "timeout": str(self.timeout_ms),
+            "max_attempts": str(self.retry.max_attempts),
+            "end_as": "" if self.retry.then == "dead" else self.retry.then,
+            "background": "1" if self.background else "",
+        }
+        return {name: value for name, value in fields.items() if value and value != DEFAULTS.get(name)}
+
+    @cached_property
     def takes_ctx(self) -> bool:
         """Whether the first parameter is the context: named `ctx`, or annotated as Ctx."""
         first = next(iter(self._parameters), None)
@@ -120,11 +134,25 @@ class Task:
         """As a caller sees it: without the context."""
         return inspect.Signature(self._parameters[1:] if self.takes_ctx else self._parameters)
 
+    @cached_property
+    def _positional(self) -> tuple[float, float]:
+        """How many arguments a call may have that names none; from more to less when there is no such call."""
+        parameters = self._signature.parameters.values()
+        if any(one.kind is one.KEYWORD_ONLY and one.default is one.empty for one in parameters):
+            return 1, 0
+        by_place = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+        any_more = any(one.kind is one.VAR_POSITIONAL for one in parameters)
+        needed = sum(one.default is one.empty for one in by_place)
+        return needed, math.inf if any_more else len(by_place)
+
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments as the function would get them, so that equal calls are equal.
 
         Raises BadInput if they do not fit.
         """
+        least, most = self._positional
+        if not kwargs and least <= len(args) <= most:  # as most calls are, and a signature takes long
+            return list(args), {}
         bound = self._bound(args, kwargs)
         return list(bound.args), dict(sorted(bound.kwargs.items()))
 

@@ -9,8 +9,8 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import (
@@ -333,8 +333,11 @@ class Tenure:
         """Make a job of a task; `TaskHandle.enqueue` is the typed way."""
         job = new_job(task, args, kwargs, options)
         ledger = self.ledger(options.tenant)
-        with _unknown_outcome(f"whether job {job.id} was made is not known", _hint_of(job.id, options)):
+        try:
             answer = ledger.enqueue(job)
+        except StoreUnreachable as exc:
+            said = f"whether job {job.id} was made is not known"
+            raise _unknown_outcome(exc, said, _hint_of(job.id, options)) from exc
         return Job(self, options.tenant, answer.id, answer.created, self.store.facts.durability)
 
     def enqueue_many(self, calls: Iterable[TaskCall[R]]) -> list[Job[R] | TenureError]:
@@ -350,11 +353,14 @@ class Tenure:
         if not calls:
             return []
         ledgers = self.ledgers()
-        with _unknown_outcome(
-            "which of the jobs were made is not known",
-            "enqueue the same calls again: it makes those that are missing, and none twice",
-        ):
+        try:
             answers = enqueue_all(ledgers, [(call.tenant, call.job) for call in calls])
+        except StoreUnreachable as exc:
+            raise _unknown_outcome(
+                exc,
+                "which of the jobs were made is not known",
+                "enqueue the same calls again: it makes those that are missing, and none twice",
+            ) from exc
         durability = self.store.facts.durability
         return [
             answer
@@ -464,13 +470,9 @@ class Tenure:
             self._store = None
 
 
-@contextmanager
-def _unknown_outcome(said: str, hint: str) -> Generator[None]:
-    """A write whose answer was lost may have been done: say so."""
-    try:
-        yield
-    except StoreUnreachable as exc:
-        raise StoreUnreachable(f"{exc}; {said}", hint=hint) from exc
+def _unknown_outcome(exc: StoreUnreachable, said: str, hint: str) -> StoreUnreachable:
+    """What is raised instead of `exc`: a write whose answer was lost may have been done."""
+    return StoreUnreachable(f"{exc}; {said}", hint=hint)
 
 
 def _hint_of(job_id: str, options: Options) -> str:

@@ -34,6 +34,7 @@ from redis.retry import Retry
 from .embedded import EmbeddedServer
 from .facts import ServerFacts, check
 from .lease.loop import Loop
+from .plain_client import PlainClient
 from .scripts.errors import BadInput
 from .scripts.store_errors import safe_url, store_error
 from .settings import Settings
@@ -182,10 +183,10 @@ def _client(
             require_full_coverage=False,
             **_options(settings) | (WAITING if blocking else {}),
         )
-    retry = Retry(NoBackoff(), 0) if blocking else BoundedRetry(RETRY_LIMIT_S)
-    pool = _pool(settings, server, retry=retry)
-    if blocking:
-        pool.connection_kwargs.update(WAITING)  # also over a socket_timeout of the URL
+    if not blocking:
+        return PlainClient.from_pool(_pool(settings, server, retry=BoundedRetry(RETRY_LIMIT_S)))
+    pool = _pool(settings, server, retry=Retry(NoBackoff(), 0))
+    pool.connection_kwargs.update(WAITING)  # also over a socket_timeout of the URL
     return Redis.from_pool(pool)
 
 

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from redis import Redis, RedisCluster
 from redis import exceptions as redis_errors
 
-from tenure import connection
+from tenure import connection, plain_client
 from tenure.connection import BoundedRetry, Store, check, connect
 from tenure.machine import find_server
 from tenure.scripts.errors import (
@@ -37,6 +37,7 @@ from tenure.settings import Settings
 from tenure.testing import wait_until
 
 Start = Callable[..., "Server"]
+Words = tuple[str | int, ...]
 
 
 def free_port() -> int:
@@ -105,6 +106,19 @@ def ask(store: Store, *words: str | int) -> Any:
     return client.execute_command(*words)
 
 
+CALLS: list[Words] = [("GET", "job"), ("FCALL", "get", 1, "job")]
+IDS = ["command", "script"]
+LIBRARY = """#!lua name=tests
+redis.register_function('get', function(keys) return redis.call('GET', keys[1]) end)
+redis.register_function('echo', function(_, args) return args[1] end)"""
+
+
+def store_one(store: Store) -> None:
+    """What `CALLS` read, each in its way."""
+    ask(store, "FUNCTION LOAD", "REPLACE", LIBRARY)
+    ask(store, "SET", "job", "1")
+
+
 def kill_embedded(store: Store) -> None:
     assert store.server is not None
     os.kill(int((store.server.folder / "server.pid").read_text()), signal.SIGKILL)
@@ -128,12 +142,13 @@ def test_an_embedded_store_asked_for_disk_syncs_each_answer(tmp_path: Path, embe
     asks.close()
 
 
-def test_a_killed_embedded_server_is_started_by_the_next_call(embedded: Store) -> None:
-    ask(embedded, "SET", "job", "1")
+@pytest.mark.parametrize("call", CALLS, ids=IDS)
+def test_a_killed_embedded_server_is_started_by_the_next_call(embedded: Store, call: Words) -> None:
+    store_one(embedded)
 
     kill_embedded(embedded)
 
-    assert ask(embedded, "GET", "job") == b"1"
+    assert ask(embedded, *call) == b"1"
 
 
 def test_a_pipeline_outlives_the_server_too(embedded: Store) -> None:
@@ -196,6 +211,111 @@ def test_threads_share_a_store(embedded: Store) -> None:
         thread.join()
 
     assert ask(embedded, "GET", "n") == b"1600"
+
+
+# -- calls of scripts, which are read without redis-py's pool around them ---------------------------------------------
+
+
+class Interrupted(BaseException):
+    pass
+
+
+@pytest.fixture
+def interrupt() -> Iterator[Callable[[], None]]:
+    """`interrupt()`: what the test's thread waits for soon is interrupted, as by ctrl-C."""
+
+    def handle(*_: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, handle)
+    yield lambda: cast(None, signal.setitimer(signal.ITIMER_REAL, 0.05))
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def echo(store: Store, word: str) -> Any:
+    return ask(store, "FCALL", "echo", 0, word)
+
+
+def test_a_call_that_is_interrupted_while_it_waits_leaves_no_reply_to_the_next(
+    embedded: Store, interrupt: Callable[[], None]
+) -> None:
+    store_one(embedded)
+    echo(embedded, "zero")
+    ask(embedded, "CLIENT", "PAUSE", 60_000, "WRITE")
+
+    interrupt()
+    with pytest.raises(Interrupted):
+        echo(embedded, "one")
+    ask(embedded, "CLIENT", "UNPAUSE")
+
+    assert [echo(embedded, word) for word in ("two", "three")] == [b"two", b"three"]
+
+
+def test_nor_does_one_that_is_interrupted_before_it_waits(
+    embedded: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send_only(connection: Any, command: Words) -> None:
+        connection.send_packed_command(connection.pack_command(*command))
+        raise Interrupted
+
+    store_one(embedded)
+    with monkeypatch.context() as broken:
+        broken.setattr(plain_client, "_ask", send_only)
+        with pytest.raises(Interrupted):
+            echo(embedded, "one")
+
+    assert [echo(embedded, word) for word in ("two", "three")] == [b"two", b"three"]
+
+
+def test_a_refused_call_keeps_its_connection(start: Start) -> None:
+    server = start()
+    store = connect(Settings(redis_url=server.url))
+    for _ in range(3):
+        with pytest.raises(redis_errors.ResponseError, match="Function not found"):
+            ask(store, "FCALL", "missing", 0)
+
+    assert server.raw("CLIENT", "LIST").count(b"cmd=fcall") == 1
+    store.close()
+
+
+def test_a_fork_and_its_parent_hear_their_own_answers(embedded: Store) -> None:
+    store_one(embedded)
+
+    def all_mine(name: str) -> bool:
+        return all(echo(embedded, f"{name}{n}") == f"{name}{n}".encode() for n in range(300))
+
+    assert all_mine("before")
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if all_mine("child") else 1)
+
+    assert all_mine("parent")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_threads_hear_their_own_answers_and_leave_connections_to_pipelines(start: Start) -> None:
+    server = start()
+    most = plain_client.SPARE + 2
+    store = connect(Settings(redis_url=f"{server.url}?max_connections={most}"))
+    store_one(store)
+    heard: list[bool] = []
+
+    def listen(name: str) -> None:
+        heard.extend(echo(store, f"{name}-{n}") == f"{name}-{n}".encode() for n in range(100))
+
+    threads = [threading.Thread(target=listen, args=(str(n),)) for n in range(most)]
+    server.raw("CLIENT", "PAUSE", "60000", "WRITE")
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: server.raw("CLIENT", "LIST").count(b"cmd=fcall") == most)
+    server.raw("CLIENT", "UNPAUSE")
+    for thread in threads:
+        thread.join()
+
+    assert heard == [True] * 100 * most
+    assert store.redis.pipeline(transaction=False).get("job").execute() == [b"1"]
+    store.close()
 
 
 @pytest.mark.parametrize(
@@ -386,22 +506,25 @@ def test_a_server_in_cluster_mode_gets_a_cluster_client(start: Start) -> None:
     store.close()
 
 
-def test_a_store_that_comes_back_within_the_patience_is_waited_for(start: Start) -> None:
+@pytest.mark.parametrize("call", CALLS, ids=IDS)
+def test_a_store_that_comes_back_within_the_patience_is_waited_for(start: Start, call: Words) -> None:
     server = start(appendonly="yes")
     store = connect(Settings(redis_url=server.url))
-    ask(store, "SET", "job", "1")
+    store_one(store)
+    assert ask(store, *call) == b"1"
     server.stop()
     back = threading.Timer(0.5, server.start)
     back.start()
 
     try:
-        assert ask(store, "GET", "job") == b"1"
+        assert ask(store, *call) == b"1"
     finally:
         back.join()
         store.close()
 
 
-def test_patience_ends(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("call", CALLS, ids=IDS)
+def test_patience_ends(start: Start, call: Words, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "RETRY_LIMIT_S", 0.3)
     server = start()
     store = connect(Settings(redis_url=server.url))
@@ -410,13 +533,16 @@ def test_patience_ends(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
 
     with pytest.raises(redis_errors.ConnectionError):
-        ask(store, "GET", "job")
+        ask(store, *call)
 
     assert 0.2 < time.monotonic() - began < 2
     store.close()
 
 
-def test_a_server_that_hangs_costs_one_time_out(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("call", CALLS, ids=IDS)
+def test_a_server_that_hangs_costs_one_time_out(
+    start: Start, call: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connection, "RETRY_LIMIT_S", 0.3)
     monkeypatch.setattr(connection, "ANSWER_LIMIT_S", 0.5)
     server = start()
@@ -425,7 +551,7 @@ def test_a_server_that_hangs_costs_one_time_out(start: Start, monkeypatch: pytes
     server.process.send_signal(signal.SIGSTOP)
 
     with pytest.raises(redis_errors.TimeoutError) as late:
-        ask(store, "GET", "job")
+        ask(store, *call)
 
     assert isinstance(store_error(late.value, store.address), StoreUnreachable)
     store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -92,14 +93,17 @@ def test_the_limit_is_exact_and_names_the_largest_part() -> None:
         pack({"small": 1, "report": b"x" * LIMIT}, what="the arguments")
 
 
-def test_depth_is_bounded() -> None:
-    value: Any = 1
+@pytest.mark.parametrize(
+    "wrap", [lambda value: [value], lambda value: (0, value), lambda value: {"in": value}]
+)
+@pytest.mark.parametrize("value", [1, "word", [], {}, ()])
+def test_depth_is_bounded(value: Any, wrap: Callable[[Any], Any]) -> None:
     for _ in range(DEPTH - 1):
-        value = [value]
+        value = wrap(value)
     pack(value, what="it")
 
     with pytest.raises(BadPayload, match=f"deeper than {DEPTH}"):
-        pack([[value]], what="it")
+        pack(wrap(value), what="it")
 
 
 def test_a_value_that_contains_itself_is_refused() -> None:

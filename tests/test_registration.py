@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from tenure import Retry, Settings, Tenure
+from tenure import Ctx, Retry, Settings, Tenure
 from tenure.app import TaskOptions
 from tenure.lease.requests import _CHECKS, JobOptions, Options
+from tenure.lease.tasks import Task
 from tenure.scripts.errors import BadInput
 
 
@@ -257,3 +258,31 @@ def test_an_option_that_a_schedule_would_ignore_is_refused(app: Tenure, option: 
 
     with pytest.raises(BadInput, match=f"'{option}' is not an option of a schedule"):
         app.schedules.put("nightly", task="reports.daily", cron="@daily", **options)
+
+
+# -- calls ------------------------------------------------------------------------------------------------------------
+
+
+def none() -> None: ...
+def two(first: int, second: int) -> None: ...
+def some(first: int, second: int = 2, /, third: int = 3) -> None: ...
+def many(first: int, *more: int, last: int = 0) -> None: ...
+def named(first: int, *, must: int) -> None: ...
+def aware(ctx: Ctx, first: int, second: int = 2) -> None: ...
+
+
+@pytest.mark.parametrize("function", [none, two, some, many, named, aware])
+@pytest.mark.parametrize("count", range(5))
+def test_a_call_fits_as_its_signature_says(function: Callable[..., Any], count: int) -> None:
+    import inspect
+
+    task = Task("reports.daily", function)
+    seen = inspect.signature(functools.partial(function, None) if function is aware else function)
+    args = tuple(range(count))
+    try:
+        fits = list(seen.bind(*args).args)
+    except TypeError:
+        with pytest.raises(BadInput, match="does not take these arguments"):
+            task.bind(args, {})
+    else:
+        assert task.bind(args, {}) == (fits, {})

@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from redis import Redis, RedisCluster
+from redis import RedisCluster
 from redis.exceptions import ConnectionError
 
 from ..embedded import LONGEST_SOCKET
 from ..machine import find_server
+from ..plain_client import PlainClient
 from ..scripts.errors import MissingExtra, StoreUnreachable
 from ..scripts.loader import Client
 from ..workers.orphans import die_with_parent
@@ -56,7 +57,7 @@ def start(kind: str, folder: Path) -> Server:
         return _cluster(folder)
     if kind == "fakeredis":
         return _fake()
-    clients: Any = Redis
+    clients: Any = PlainClient
     redis = clients.from_url(kind, protocol=2)
     return Server("url", kind, redis, redis.close)
 
@@ -68,7 +69,7 @@ def _private(kind: str, folder: Path, binary: Path) -> Server:
         path = Path(tempfile.mkdtemp(prefix="tenure-", dir="/tmp")) / "server.sock"
     options = {"port": 0, "unixsocket": path, "unixsocketperm": 700, "appendonly": "yes"}
     process = _launch(binary, folder, options)
-    redis = Redis(unix_socket_path=str(path), protocol=2)
+    redis = PlainClient(unix_socket_path=str(path), protocol=2)
     _wait(lambda: _answers(redis), process, folder)
     return Server(kind, f"unix://{path}", redis, lambda: _end(process, redis))
 
@@ -85,7 +86,7 @@ def _cluster(folder: Path) -> Server:
     port, bus = _free_ports()
     options = {"port": port, "cluster-port": bus, "bind": "127.0.0.1", "cluster-enabled": "yes"}
     process = _launch(find_server(), folder, options)
-    node: Any = Redis(port=port, protocol=2)
+    node: Any = PlainClient(port=port, protocol=2)
     _wait(lambda: _answers(node), process, folder)
     node.cluster("ADDSLOTSRANGE", 0, SLOTS - 1)
     _wait(lambda: node.cluster("INFO")["cluster_state"] == "ok", process, folder)
