@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import pytest
 
 from tenure.testing import Server
@@ -31,3 +34,26 @@ def pytest_configure(config: pytest.Config) -> None:
 def store(tenure_server: Server, tenure_namespace: str) -> Store:
     """All that the test's namespace holds: `with store.unchanged(): ...`."""
     return Store(tenure_server.redis, tenure_namespace)
+
+
+@pytest.fixture
+def fill(tenure_server: Server) -> Iterator[Callable[[], None]]:
+    """Call it, and the server is full until the end of the test."""
+    if tenure_server.kind not in ("embedded", "redis", "cluster"):
+        pytest.skip("only a server of our own is filled")
+    redis: Any = tenure_server.redis
+    yield lambda: redis.config_set("maxmemory", 1)
+    redis.config_set("maxmemory", 0)
+
+
+@pytest.fixture(params=["room", "full"])
+def memory(request: pytest.FixtureRequest) -> Callable[[], bool]:
+    """The test runs twice. When it calls this the second time, the server is full from there on; it answers whether."""
+    fill = request.getfixturevalue("fill") if request.param == "full" else None
+
+    def is_full() -> bool:
+        if fill:
+            fill()
+        return fill is not None
+
+    return is_full

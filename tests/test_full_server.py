@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -14,16 +14,6 @@ from tenure.scripts.errors import StoreFull
 from tenure.testing import START, Server
 
 from .given import At, Store, claim, running
-
-
-@pytest.fixture
-def fill(tenure_server: Server) -> Iterator[Callable[[], None]]:
-    """Call it, and the server is full until the end of the test."""
-    if tenure_server.kind not in ("embedded", "redis", "cluster"):
-        pytest.skip("only a server of our own is filled")
-    redis: Any = tenure_server.redis
-    yield lambda: redis.config_set("maxmemory", 1)
-    redis.config_set("maxmemory", 0)
 
 
 def test_a_full_server_refuses_a_job_and_changes_nothing(

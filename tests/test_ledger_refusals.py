@@ -1,4 +1,4 @@
-"""What the ledger refuses, and that a refusal leaves every key as it was (I6, I7, I10)."""
+"""What the ledger refuses, and that a refusal leaves every key as it was (I6, I7, I10), on a full server too."""
 
 from __future__ import annotations
 
@@ -57,9 +57,14 @@ def name(outcome: Outcome) -> str:
 @pytest.mark.parametrize("state", STALE)
 @pytest.mark.parametrize("write", [renew, report], ids=["renew", "report"])
 def test_a_holder_that_lost_its_lease_can_write_nothing(
-    ledger: Ledger, store: Store, state: str, write: Callable[[Ledger, Lease], TenureError | int]
+    ledger: Ledger,
+    store: Store,
+    memory: Callable[[], bool],
+    state: str,
+    write: Callable[[Ledger, Lease], TenureError | int],
 ) -> None:
     lease = STALE[state](ledger)
+    memory()
 
     with store.unchanged():
         refused = write(ledger, lease)
@@ -71,10 +76,11 @@ def test_a_holder_that_lost_its_lease_can_write_nothing(
 @pytest.mark.parametrize("state", STALE)
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=name)
 def test_a_holder_that_lost_its_lease_can_settle_nothing(
-    ledger: Ledger, store: Store, state: str, outcome: Outcome
+    ledger: Ledger, store: Store, memory: Callable[[], bool], state: str, outcome: Outcome
 ) -> None:
     """Where the outcome is the one that ended its attempt, it is the same call sent again: accepted, and no change."""
     lease = STALE[state](ledger)
+    memory()
 
     with store.unchanged():
         answer = settle(outcome)(ledger, lease)
