@@ -16,6 +16,7 @@ from .events import Events
 from .guard import Guard
 from .health import Health
 from .hub import Hub
+from .instances import InstanceResource
 from .jobs import Jobs
 from .needs import App
 from .problems import CatchAll, on_error, on_http_error
@@ -51,7 +52,7 @@ def create_api(app: App) -> Starlette:
 
 def routes(app: App, hub: Hub) -> list[BaseRoute]:
     background, schedules, health = Background(app), ScheduleResource(app), Health(app)
-    jobs = Jobs(app)
+    jobs, instances = Jobs(app), InstanceResource(app)
     return [
         resource("/tasks", get=Tasks(app).list),
         resource("/background-tasks", get=background.list, post=background.start),
@@ -67,6 +68,11 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/jobs/{id}/cancel", post=jobs.cancel),
         resource("/jobs/{id}/reschedule", post=jobs.reschedule),
         resource("/jobs/{id}/confirm", post=jobs.confirm),
+        resource("/instances/{id}", get=instances.get),
+        resource("/instances/{id}/why", get=instances.why),
+        resource("/instances/{id}/pause", post=instances.pause),
+        resource("/instances/{id}/resume", post=instances.resume),
+        resource("/instances/{id}/end", post=instances.end),
         resource("/workers", get=Workers(app).list),
         resource("/schedules", get=schedules.list),
         resource("/schedules/{job_key}", get=schedules.get, put=schedules.put, delete=schedules.delete),

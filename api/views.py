@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ..lease.instance_view import InstanceView
 from ..lease.jobs import Attempt, Deed, JobView
 from ..lease.payload import unpack_args
 from ..lease.summary import Summary
@@ -116,6 +117,7 @@ def job(view: JobView) -> Json:
         "traceId": view.trace,
         "parentId": view.parent,
         "instanceId": view.instance,
+        "remainingMs": view.remaining_ms,
         "nodeId": view.node,
         "nodeName": view.node_name,
         "definitionId": view.definition,
@@ -193,6 +195,22 @@ def summary(found: Summary) -> Json:
     }
 
 
+def instance(view: InstanceView) -> Json:
+    flag = view.flag
+    return {
+        "id": view.id,
+        "tenant": view.tenant,
+        "state": flag.state,
+        "since": instant(flag.since),
+        "by": None if flag.by is None else escaped(flag.by),
+        "reason": None if flag.reason is None else escaped(flag.reason),
+        "walking": flag.walking,
+        "jobs": view.jobs,
+        "states": dict(view.states),
+        "nextDueAt": instant(view.next_due),
+    }
+
+
 def task(one: Task) -> Json:
     return {
         "task": one.key,
@@ -203,6 +221,8 @@ def task(one: Task) -> Json:
         "maxAttempts": one.retry.max_attempts,
         "background": one.background,
         "startable": one.background and one.startable,
+        "pausable": one.pausable,
+        "clearedOnEnd": one.cleared_on_end,
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..scripts.states import ENDED, State
 from .context import Record
+from .instance_view import InstanceFlag
 from .payload import unpack
 
 DUE, REAP, FIRE = "due:", "reap", "fire"
@@ -163,6 +164,10 @@ class JobView:
     trace: str
     parent: str | None = None
     instance: str | None = None
+    flag: InstanceFlag | None = None
+    """Of the instance that has it paused, or is about to."""
+    remaining_ms: int | None = None
+    """Of a paused job: how long before it is due when it is resumed."""
     node: str | None = None
     node_name: str | None = None
     definition: str | None = None

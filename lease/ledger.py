@@ -19,6 +19,7 @@ from .outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
 from .payload import digest
 from .retry import Retry
 from .tasks import DEFAULT_POOL
+from .walk import STEPS, go_on
 from .who import check_word
 
 T = TypeVar("T")
@@ -203,16 +204,19 @@ class Ledger:
         return self._call("settle", {}, self._settled, rest)
 
     def reap(self, limit: int = 100) -> Sequence[tuple[str, str]]:
-        """Take back leases that ended, let go of jobs that nobody started in time: (id, state it went to).
+        """Take back leases that ended, let go of jobs that nobody started in time: (id, state it went to). And bring
+        jobs after the flag of their instance where whoever set it has not.
 
         Tells the index when to come again.
         """
         delays: list[Arg] = [Retry().backoff_ms(failures) for failures in range(1, 11)]
         call: Call[Any] = self._call("reap", {"limit": limit}, lambda reply: reply, delays)
-        due, version, ended, news = self.scripts.run(call)
+        due, version, ended, news, walks = self.scripts.run(call)
         self.index.put(
             [News(self.tenant, REAP, int(due) if due else None, int(version)), *views.news(self.tenant, news)]
         )
+        for instance in walks:
+            go_on(self, instance.decode(), steps=STEPS)
         return [(id_.decode(), state.decode()) for id_, state in ended]
 
     def reschedule(

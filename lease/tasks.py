@@ -84,6 +84,10 @@ class Task:
     retry: Retry = field(default_factory=Retry)
     background: bool = False
     startable: bool = False
+    pausable: bool = False
+    """Whether its jobs pause while their instance is suspended."""
+    cleared_on_end: bool = False
+    """Whether its unfinished jobs are canceled when their instance ends."""
     aliases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -97,7 +101,9 @@ class Task:
         check_function(self.key, self.function)
         check_pool(self.pool)
         check_priority(self.priority)
-        given: dict[str, object] = {"startable": self.startable, "background": self.background}
+        given: dict[str, object] = {
+            name: getattr(self, name) for name in ("startable", "background", "pausable", "cleared_on_end")
+        }
         for name, value in given.items():
             if not isinstance(value, bool):
                 raise BadInput(f"{name} {value!r:.60} of task {self.key} is not a bool", hint=f"{name}=True")
@@ -116,6 +122,8 @@ class Task:
             "max_attempts": str(self.retry.max_attempts),
             "end_as": "" if self.retry.then == "dead" else self.retry.then,
             "background": "1" if self.background else "",
+            "pausable": "1" if self.pausable else "",
+            "cleared_on_end": "1" if self.cleared_on_end else "",
         }
         return {name: value for name, value in fields.items() if value and value != DEFAULTS.get(name)}
 

@@ -9,6 +9,7 @@ from ..scripts.fields import DEFAULTS
 from ..scripts.loader import texts
 from ..scripts.states import State
 from .context import WORKFLOW, unpack_labels, unpack_record
+from .instance_view import InstanceFlag, InstanceState
 from .jobs import DUE, Attempt, Deed, JobView, Lease, News, Progress
 
 
@@ -53,7 +54,7 @@ def jobs(tenant: str, reply: list[Any]) -> list[JobView]:
 
 
 def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
-    flat, packed, lease_until, errors, progress, lines, blocker, deeds = one
+    flat, packed, lease_until, errors, progress, lines, blocker, said_of_instance, deeds = one
     row = {name.decode(): value for name, value in pairs(flat)}
     said = {name: value.decode() for name, value in row.items() if name not in ("args", "result", "cursor")}
     text = {**DEFAULTS, **said}
@@ -96,6 +97,8 @@ def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
         **{name: text.get(name) for name in WORKFLOW},
         record=unpack_record(text.get("record")),
         labels=unpack_labels(text.get("labels")),
+        flag=flag(said_of_instance) if state is State.PAUSED or said_of_instance else None,
+        remaining_ms=_int(text.get("remaining")),
         fire=text.get("fire"),
         fire_time=_int(text.get("fire_time")),
         background=background,
@@ -104,6 +107,19 @@ def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
         progress=_progress(dict(pairs(texts(progress))), texts(lines)) if background else None,
         blocker=blocker.decode() or None,
         read_at=read_at,
+    )
+
+
+def flag(flat: list[Any]) -> InstanceFlag:
+    """What is stored of an instance; nothing of a normal one."""
+    said = dict(pairs(texts(flat)))
+    state = InstanceState(said.get("state", InstanceState.NORMAL))
+    return InstanceFlag(
+        state=state,
+        since=_int(said.get("since")) if state is not InstanceState.NORMAL else None,
+        by=said.get("by"),
+        reason=said.get("reason"),
+        walking="walk" in said,
     )
 
 

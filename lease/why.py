@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from shlex import quote
 
 from ..scripts.states import DeadReason, State
+from .instance_view import InstanceFlag, InstanceState
 from .instants import rfc3339
 from .jobs import Attempt, JobView
 
@@ -41,11 +43,23 @@ def why(job: JobView) -> Why:
     """What stands between a job and its start, as it stood when it was read."""
     verdict = job.blocker or CLAIMABLE
     since, by, text, following, do = _SAID.get(verdict, _unknown)(job)
-    commands = tuple(f"tenure jobs {command.replace('ID', job.id, 1)}" for command in do)
+    commands = tuple(_command(job, command) for command in do)
     return Why(f"job {job.id}", verdict, since, by, text, _checks(job, verdict), following, commands)
 
 
-# What is said of a verdict: since when, by whom, in words, until when, and what to do (`tenure jobs` ...).
+def _command(job: JobView, command: str) -> str:
+    if command.startswith("instances"):
+        return f"tenure {command} {as_argument(job.instance or '')}"
+    return f"tenure jobs {command.replace('ID', job.id, 1)}"
+
+
+def as_argument(text: str) -> str:
+    """Text of a user as one argument of a command line."""
+    return f"-- {quote(text)}" if text.startswith("-") else quote(text)
+
+
+# What is said of a verdict: since when, by whom, in words, until when, and what to do: `tenure jobs` with its ID, or
+# `tenure instances` of its instance.
 Said = tuple[int | None, str | None, str, int | None, tuple[str, ...]]
 
 
@@ -92,8 +106,39 @@ def _waiting(_job: JobView) -> Said:
     return None, None, "It waits for the jobs before it.", None, ("skip ID",)
 
 
-def _paused(_job: JobView) -> Said:
-    return None, None, "It is paused until its instance is resumed.", None, ("skip ID",)
+def _paused(job: JobView) -> Said:
+    since, by, text = suspension(f"its instance {job.instance}", job.flag)
+    if since is None:
+        return None, by, f"It is paused and goes on in a moment: {text}.", None, ("skip ID",)
+    left = f"Then it is due after {_seconds(job.remaining_ms or 0)}."
+    text = f"It is paused until its instance is resumed: {text}. {left}"
+    return since, by, text, None, ("instances resume", "skip ID")
+
+
+def _instance_suspended(job: JobView) -> Said:
+    since, by, text = suspension(f"its instance {job.instance}", job.flag)
+    text = f"It is paused as soon as the walk over the instance's jobs, or a claim, comes by: {text}."
+    return since, by, text, None, ("instances resume", "skip ID")
+
+
+def _instance_ended(job: JobView) -> Said:
+    since, by, text = suspension(f"its instance {job.instance}", job.flag)
+    text = f"It is canceled as soon as the walk over the instance's jobs, or a claim, comes by: {text}."
+    return since, by, text, None, ("cancel ID",)
+
+
+def suspension(whose: str, flag: InstanceFlag | None) -> tuple[int | None, str | None, str]:
+    """Since when, by whom, and in words that `whose` instance is what its flag says."""
+    if flag is None or flag.since is None:
+        return None, None, f"{whose} has been resumed"
+    verb = "has ended" if flag.state is InstanceState.ENDED else "is suspended"
+    who = f" by {flag.by}" if flag.by else ""
+    reason = f" ({flag.reason})" if flag.reason else ""
+    return flag.since, flag.by, f"{whose} {verb} since {rfc3339(flag.since)}{who}{reason}"
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1000:.3f}".rstrip("0").rstrip(".") + " s"
 
 
 def _succeeded(job: JobView) -> Said:
@@ -133,6 +178,8 @@ _SAID: dict[str, Callable[[JobView], Said]] = {
     CLAIMABLE: _claimable,
     "not_due": _not_due,
     "expired": _expired,
+    "instance_suspended": _instance_suspended,
+    "instance_ended": _instance_ended,
     "state_waiting": _waiting,
     "state_running": _running,
     "state_paused": _paused,
@@ -146,6 +193,7 @@ VERDICTS = tuple(_SAID)
 # In the order in which the claim asks: the check, the verdicts that are its no, and its question.
 _CHECKS: tuple[tuple[str, tuple[str, ...], Callable[[JobView], str]], ...] = (
     ("state", tuple(f"state_{state}" for state in State), lambda job: f"it is {job.status}"),
+    ("instance", ("instance_suspended", "instance_ended"), lambda job: f"instance: {job.instance or 'none'}"),
     (
         "start_by",
         ("expired",),

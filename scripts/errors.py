@@ -8,6 +8,7 @@
     ├── Conflict            the state of things forbids it
     │   ├── KeyReused       the idempotency key belongs to a job with other arguments
     │   ├── WrongState      the operation is not in the state table
+    │   ├── InstanceEnded   an instance that has ended is not suspended or resumed, and its cleared jobs not retried
     │   ├── OutcomeHappened a call outside has happened, as a person confirmed: it is not sent again
     │   ├── OutcomeUnknown  a call outside may or may not have happened: a person has to say so first
     │   └── StalePlan       a schedule, a trigger or a job has moved on since it was read
@@ -71,6 +72,10 @@ class KeyReused(Conflict):
 
 class WrongState(Conflict):
     code = "WRONG_STATE"
+
+
+class InstanceEnded(Conflict):
+    code = "INSTANCE_ENDED"
 
 
 class OutcomeUnknown(Conflict):
@@ -147,6 +152,7 @@ _BY_CODE: dict[str, type[TenureError]] = {
         NotFound,
         KeyReused,
         WrongState,
+        InstanceEnded,
         OutcomeUnknown,
         OutcomeHappened,
         StalePlan,

@@ -59,6 +59,9 @@ FIELDS: dict[str, str] = {
     "labels": "lb",
     "parent": "pa",
     "root": "rt",
+    "pausable": "pz",
+    "cleared_on_end": "ce",
+    "remaining": "rm",
 }
 
 DEFAULTS: dict[str, str] = {

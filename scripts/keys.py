@@ -76,6 +76,20 @@ TENANT_KEYS = (
         "jobs that share an instance, node, trace, record or label, by when they were made",
         "with their rows",
     ),
+    Key(
+        "instance",
+        "in:{instance}",
+        "hash",
+        "of an instance that is suspended or ended: the flag, since when, by whom, how far its jobs follow",
+        "resume; a day after its end, with its last job",
+    ),
+    Key(
+        "instances",
+        "ins",
+        "zset",
+        "instances the reaper has to visit, by when: their jobs follow the flag, or it has ended",
+        "the end of the walk, the flag's own end",
+    ),
     Key("unique", "u", "hash", "idempotency key digest to job id", "the job's end or its row"),
     Key(
         "memo",

@@ -43,7 +43,9 @@ ENDED = frozenset({State.SUCCEEDED, State.FAILED, State.DEAD, State.CANCELED})
 
 _CANCELABLE = (State.WAITING, State.PENDING, State.RUNNING, State.PAUSED, State.FAILED, State.DEAD)
 
-# operation -> {state it starts from: state it leads to}. A pair that is not here is refused.
+# operation -> {state it starts from: state it leads to}. A pair that is not here is refused. What would come back to
+# pending is paused instead while its instance is suspended, and canceled when that has ended, if its task says so
+# (`shared/flag.lua`). So a waiting job need not be paused: it meets the flag when its parents let it go.
 MOVES: dict[str, dict[State, State]] = {
     "claim": {State.PENDING: State.RUNNING},
     "succeed": {State.RUNNING: State.SUCCEEDED},
@@ -54,18 +56,22 @@ MOVES: dict[str, dict[State, State]] = {
     "give_up": {State.RUNNING: State.FAILED},
     "expire": {State.PENDING: State.DEAD},
     "reschedule": {State.PENDING: State.PENDING},
+    "pause": dict.fromkeys((State.PENDING, State.RUNNING), State.PAUSED),
+    "resume": {State.PAUSED: State.PENDING},
     "cancel": dict.fromkeys(_CANCELABLE, State.CANCELED),
     "skip": dict.fromkeys(_CANCELABLE, State.CANCELED),
     "retry": dict.fromkeys((State.FAILED, State.DEAD, State.CANCELED), State.PENDING),
 }
 
-# What a person may do to a job, and whether that begins a new generation of it.
+# What a person may do to a job, or to its instance, and whether that begins a new generation of it.
 BY_HAND: dict[str, bool] = {
     "retry": True,
     "cancel": True,
     "skip": True,
     "reschedule": False,
     "confirm": False,
+    "pause": True,
+    "resume": True,
 }
 
 

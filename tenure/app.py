@@ -29,6 +29,7 @@ from typing import (
 from redis import Redis
 
 from .connection import Client, ServerFacts, Store, connect
+from .instance_book import InstanceBook
 from .job_book import JobBook
 from .lease.bulk import enqueue_all
 from .lease.census import Census
@@ -200,6 +201,8 @@ class TaskOptions(TypedDict, total=False):
     retry: Retry | None
     aliases: Sequence[str]
     startable: bool
+    pausable: bool
+    cleared_on_end: bool
 
 
 class Registers:
@@ -261,6 +264,7 @@ class Tenure:
         self.registry = Registry()
         self.schedules = ScheduleBook(self)
         self.jobs = JobBook(self)
+        self.instances = InstanceBook(self)
 
     @property
     def settings(self) -> Settings:
@@ -281,9 +285,14 @@ class Tenure:
         aliases: Sequence[str] = (),
         startable: bool = False,
         background: bool = False,
+        pausable: bool = False,
+        cleared_on_end: bool = False,
     ) -> Registers:
         """Register a function as the task `key`. Raises BadInput for a key that is taken, and for a function or an
         option that a worker could not use.
+
+        Jobs of a `pausable` task pause while their instance is suspended; those of a task that is `cleared_on_end` are
+        canceled when it ends.
         """
         _check_given_key(key, "task", "reports.daily")
 
@@ -298,6 +307,8 @@ class Tenure:
                 aliases=tuple(aliases) if isinstance(aliases, (list, tuple)) else cast(Any, aliases),
                 startable=startable,
                 background=background,
+                pausable=pausable,
+                cleared_on_end=cleared_on_end,
             )
 
         return Registers(self, make)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
+from tenure.lease.instances import Instances
 from tenure.lease.jobs import JobView, Lease
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail, Succeed
@@ -94,6 +95,16 @@ def unknown_outcome(ledger: Ledger) -> Lease:
     return lease
 
 
+PAUSABLE = {"instance": "order-7", "pausable": "1"}
+"""The fields of a job that pauses with its instance."""
+
+
+def paused(ledger: Ledger) -> Lease:
+    lease = running(ledger, fields=PAUSABLE)
+    Instances(ledger).pause("order-7", "stock count", "ada")
+    return lease
+
+
 STALE: dict[str, Callable[[Ledger], Lease]] = {
     "pending": pending_again,
     "between chunks": between_chunks,
@@ -102,6 +113,7 @@ STALE: dict[str, Callable[[Ledger], Lease]] = {
     "dead": dead,
     "failed": failed,
     "canceled": canceled,
+    "paused": paused,
 }
 
 # No operation leads here yet; the scripts' own way of moving a job does.
@@ -149,12 +161,14 @@ def view(ledger: Ledger, lease: Lease) -> JobView:
 
 
 __all__ = [
+    "PAUSABLE",
     "STALE",
     "START",
     "At",
     "Store",
     "claim",
     "claimed_ids",
+    "paused",
     "place",
     "running",
     "unknown_outcome",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tenure.lease.instances import Instances
 from tenure.lease.jobs import Deed
 from tenure.lease.ledger import HISTORY, Ledger, NewJob
 from tenure.lease.outcome import Fail, Succeed
@@ -16,7 +17,7 @@ from tenure.scripts.errors import BadInput, StoreUnreachable, WrongState
 from tenure.scripts.states import BY_HAND
 from tenure.testing import START, Faults
 
-from .given import At, Store, claim, dead, running, succeeded, unknown_outcome, view
+from .given import PAUSABLE, At, Store, claim, dead, paused, running, succeeded, unknown_outcome, view
 
 HAND: dict[str, Callable[..., object]] = {
     "retry": lambda ledger, job_id, **word: ledger.retry(job_id, **word),
@@ -24,14 +25,25 @@ HAND: dict[str, Callable[..., object]] = {
     "skip": lambda ledger, job_id, **word: ledger.skip(job_id, **word),
     "reschedule": lambda ledger, job_id, **word: ledger.reschedule(job_id, priority=1, **word),
     "confirm": lambda ledger, job_id, by="", reason="": ledger.confirm(job_id, True, reason, by),
+    "pause": lambda ledger, job_id, **word: Instances(ledger).pause("order-7", **word),
+    "resume": lambda ledger, job_id, **word: Instances(ledger).resume("order-7", **word),
 }
+SCRIPTS = {"skip": "cancel", "pause": "instance_flag", "resume": "instance_flag"}
 
 
 def stopped(ledger: Ledger, verb: str) -> str:
     """A job that `verb` may be done to."""
-    if verb == "reschedule":
-        return ledger.enqueue(NewJob("report", when="+1000")).id
-    return (unknown_outcome if verb == "confirm" else dead)(ledger).id
+    match verb:
+        case "reschedule":
+            return ledger.enqueue(NewJob("report", when="+1000")).id
+        case "pause":
+            return ledger.enqueue(NewJob("report", fields=PAUSABLE)).id
+        case "resume":
+            return paused(ledger).id
+        case "confirm":
+            return unknown_outcome(ledger).id
+        case _:
+            return dead(ledger).id
 
 
 def test_every_verb_is_tried() -> None:
@@ -46,23 +58,25 @@ def test_what_a_person_does_is_kept_with_who_when_and_why(ledger: Ledger, at: At
     HAND[verb](at(START + 500), job_id, by="ada@shop-1", reason="no such\nshop")
 
     found = ledger.get(job_id)
-    assert before.history == ()
     said = "happened: no such\nshop" if verb == "confirm" else "no such\nshop"
-    assert found.history == (Deed(before.revision + 1, START + 500, verb, "ada@shop-1", said),)
+    assert [deed.verb for deed in before.history] == (["pause"] if verb == "resume" else [])
+    assert found.history[len(before.history) :] == (
+        Deed(before.revision + 1, START + 500, verb, "ada@shop-1", said),
+    )
     assert found.revision == before.revision + 1
 
 
 @pytest.mark.parametrize("verb", HAND)
 def test_what_is_sent_again_is_kept_once(ledger: Ledger, faults: Faults, verb: str) -> None:
     job_id = stopped(ledger, verb)
-    script = {"skip": "cancel"}.get(verb, verb)
-    faults.lose_reply(script)
+    faults.lose_reply(SCRIPTS.get(verb, verb))
     with pytest.raises(StoreUnreachable):
         HAND[verb](ledger, job_id, by="ada")
 
     HAND[verb](ledger, job_id, by="ada")
 
-    assert [deed.verb for deed in ledger.get(job_id).history] == [verb]
+    verbs = [deed.verb for deed in ledger.get(job_id).history]
+    assert verbs == (["pause", "resume"] if verb == "resume" else [verb])
 
 
 def test_the_attempts_and_the_history_together_tell_of_every_transition(ledger: Ledger) -> None:

@@ -247,11 +247,13 @@ def test_nothing_is_claimed_ahead_of_jobs_that_are_long_or_unknown() -> None:
 
 def test_hints_are_read_and_unknown_ones_passed_over() -> None:
     assert parse(b"due advance acme 17") == Due("advance", "acme", 17)
-    assert parse(b"stop advance acme J1 7") == Stop("advance", "acme", "J1", 7)
+    assert parse(b"stop advance acme J1 7") == Stop("advance", "acme", "J1", 7, Why.CANCELED)
+    assert parse(b"stop advance acme J1 7 paused") == Stop("advance", "acme", "J1", 7, Why.PAUSED)
     for other in (
         b"due advance acme soon",
         b"stop advance acme J1",
         b"stop advance acme J1 seven",
+        b"stop advance acme J1 7 odd",
         b"sing",
         b"",
         b"\xff",

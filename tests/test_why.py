@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 
+from tenure.lease.instances import Instances
 from tenure.lease.jobs import JobView
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail, NextChunk, Succeed
 from tenure.lease.why import CLAIMABLE, VERDICTS, Why, why
+from tenure.lease.why_instance import VERDICTS as INSTANCE_VERDICTS
+from tenure.lease.why_instance import why_instance
 from tenure.scripts.states import State
 from tenure.testing import START
 
-from .given import At, canceled, claim, dead, failed, place, running
+from .given import PAUSABLE, At, canceled, claim, dead, failed, paused, place, running
 
 MINUTE = 60_000
 
@@ -52,6 +55,19 @@ def between_chunks(ledger: Ledger) -> str:
     return lease.id
 
 
+def unwalked(flag: str) -> Callable[[Ledger], str]:
+    """A job whose instance has the flag, while the walk over its jobs has not come to it."""
+
+    def arrange(ledger: Ledger) -> str:
+        fields = {**PAUSABLE, "cleared_on_end": "1"}
+        ledger.at(START - 1).enqueue(NewJob("report", when="+999999999", fields={"instance": "order-7"}))
+        job = ledger.enqueue(NewJob("report", fields=fields))
+        Instances(ledger, step=1).begin("order-7", flag, "stock count", "ada")
+        return job.id
+
+    return arrange
+
+
 # verdict, a job of which it is true, since when, until when, words of the sentence, what can be done
 CASES: list[tuple[str, Callable[[Ledger], str], int | None, int | None, str, list[str]]] = [
     ("claimable", made(), START, None, "free slot of pool advance on a worker that knows report",
@@ -65,7 +81,13 @@ CASES: list[tuple[str, Callable[[Ledger], str], int | None, int | None, str, lis
     ("state_running", lambda ledger: running(ledger).id, START, START + MINUTE, "runs on one, attempt 1",
      ["watch ID", "cancel ID"]),
     ("state_waiting", placed(State.WAITING), None, None, "waits for the jobs before it", ["skip ID"]),
-    ("state_paused", placed(State.PAUSED), None, None, "until its instance is resumed", ["skip ID"]),
+    ("state_paused", lambda ledger: paused(ledger).id, START, None,
+     r"until its instance is resumed: its instance order-7 is suspended since .*Z by ada \(stock count\). .* after 0 s",
+     ["resume", "skip ID"]),
+    ("instance_suspended", unwalked("suspended"), START, None, "paused as soon as .* order-7 is suspended since",
+     ["resume", "skip ID"]),
+    ("instance_ended", unwalked("ended"), START, None, "canceled as soon as .* order-7 has ended since",
+     ["cancel ID"]),
     ("state_succeeded", succeeded, START, None, "has succeeded", []),
     ("state_dead", lambda ledger: dead(ledger).id, START, None, r"dead \(permanent_error\).*broken for good",
      ["retry ID", "skip ID"]),
@@ -92,7 +114,10 @@ def test_each_verdict_says_since_when_until_when_and_what_to_do(
     assert (found.subject, found.verdict) == (f"job {job_id}", verdict)
     assert (found.since, found.next) == (since, until)
     assert re.search(words, found.text), found.text
-    assert list(found.do) == [f"tenure jobs {command.replace('ID', job_id)}" for command in do]
+    resume = "tenure instances resume order-7"
+    assert list(found.do) == [
+        resume if command == "resume" else f"tenure jobs {command.replace('ID', job_id)}" for command in do
+    ]
     states = [check.state for check in found.checks]
     assert states.count("no") == (verdict != CLAIMABLE)
     assert "ok" not in states[states.index("no") :] if "no" in states else states == ["ok"] * len(states)
@@ -101,7 +126,7 @@ def test_each_verdict_says_since_when_until_when_and_what_to_do(
 def test_every_verdict_that_the_claim_knows_is_explained() -> None:
     """Whoever adds a blocker adds its words here."""
     lua = files("tenure.scripts").joinpath("lua", "shared", "blocker.lua").read_text()
-    plain = set(re.findall(r"return '([a-z_]+)'", lua)) - {"state_"}
+    plain = set(re.findall(r"(?:return|paused =|canceled =) '([a-z_]+)'", lua)) - {"state_"}
 
     assert plain | {f"state_{state}" for state in State} - {"state_pending"} <= set(VERDICTS)
     assert set(VERDICTS) == {verdict for verdict, *_ in CASES}
@@ -143,3 +168,51 @@ def test_a_verdict_from_a_newer_version_is_passed_on(ledger: Ledger) -> None:
 
     assert found.verdict == "held"
     assert found.checks[-1].state == "no"
+
+
+# -- an instance ------------------------------------------------------------------------------------------------------
+
+
+def test_an_instance_tells_of_its_flag_and_of_what_its_jobs_wait_for(ledger: Ledger, at: At) -> None:
+    ledger.enqueue(NewJob("report", when="+60000", fields=PAUSABLE))
+    ledger.enqueue(NewJob("report", when="+5000", fields={"instance": "order-7"}))
+
+    normal = why_instance(Instances(ledger).get("order-7"))
+    suspended = why_instance(Instances(at(START + 1_000)).pause("order-7", "stock count", "ada"))
+    ended = why_instance(Instances(at(START + 5_000)).end("order-7"))
+
+    assert [found.verdict for found in (normal, suspended, ended)] == list(INSTANCE_VERDICTS)
+    assert normal.text == (
+        "It is neither suspended nor ended; its jobs are: 2 pending; the first is due at 2026-09-21T14:13:25.000Z."
+    )
+    assert (normal.since, normal.next, normal.do) == (None, START + 5_000, ())
+    assert re.search(
+        r"It is suspended since .* by ada \(stock count\); all .* followed; .* 1 pending, 1 paused;",
+        suspended.text,
+    )
+    assert (suspended.since, suspended.by, suspended.next) == (START + 1_000, "ada", START + 5_000)
+    assert suspended.do == ("tenure instances resume order-7", "tenure instances end order-7")
+    assert (ended.since, ended.next) == (START + 5_000, None)
+    assert "due since" in ended.text
+
+
+def test_an_instance_whose_jobs_have_yet_to_follow_says_so(ledger: Ledger) -> None:
+    job_id = unwalked("suspended")(ledger)
+
+    found = why_instance(Instances(ledger).get("order-7"))
+
+    assert [check.state for check in found.checks] == ["no", "no", "ok"]
+    assert "being brought after it" in found.text
+    assert ledger.get(job_id).status == "pending"
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"), [("a b;c", "'a b;c'"), ("-x", "-- -x"), ("it's", "'it'\"'\"'s'")]
+)
+def test_a_command_names_an_instance_so_that_a_shell_takes_it(
+    ledger: Ledger, name: str, argument: str
+) -> None:
+    job = ledger.enqueue(NewJob("report", fields={"instance": name, "pausable": "1"}))
+    found = why_instance(Instances(ledger).pause(name))
+
+    assert found.do[0] == why(ledger.get(job.id)).do[0] == f"tenure instances resume {argument}"

@@ -95,7 +95,7 @@ class Ctx:
 
     @property
     def lost(self) -> bool:
-        """Whether the right to work has ended: canceled, taken over, or not renewed in time."""
+        """Whether the right to work has ended: canceled, paused, taken over, or not renewed in time."""
         return self._link.stopped(self._ticket) is not None
 
     def check(self) -> None:
@@ -105,6 +105,10 @@ class Ctx:
             return
         if why is Why.CANCELED:
             raise Canceled(f"job {self.job_id} was canceled")
+        if why is Why.PAUSED:
+            raise LeaseLost(
+                f"job {self.job_id} is paused: it goes on from its last checkpoint when it is resumed"
+            )
         if why is Why.RELEASED:
             raise LeaseLost(f"job {self.job_id} is handed back: its worker stops")
         raise LeaseLost(f"the lease of job {self.job_id} under fence {self.fence} has ended")

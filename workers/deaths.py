@@ -17,7 +17,7 @@ def after_death(
     """The outcome, by what the slot had been told and how it ended; None when the ledger knows already, or others will
     tell it."""
     match told:
-        case Why.CANCELED | Why.LOST:
+        case Why.CANCELED | Why.PAUSED | Why.LOST:
             return None
         case Why.RELEASED:
             return GiveBack()

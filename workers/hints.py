@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 from ..lease.loop import retry_after
 from ..lease.waits import Subscription
 from ..scripts.loader import Client
+from .wire import Why
 
 log = logging.getLogger("tenure.worker")
 
@@ -30,12 +31,13 @@ class Due(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """A running job has been canceled. It may run again since, under another fence, and then it is not meant."""
+    """A running job has been canceled, or paused. It may run again since, under another fence: then it is not meant."""
 
     pool: str
     tenant: str
     job_id: str
     fence: int
+    why: Why = Why.CANCELED
 
 
 class Look(NamedTuple):
@@ -52,6 +54,8 @@ def parse(message: bytes) -> Due | Stop | None:
             return Due(pool, tenant, int(run_at))
         case ["stop", pool, tenant, job_id, fence] if fence.isdigit():
             return Stop(pool, tenant, job_id, int(fence))
+        case ["stop", pool, tenant, job_id, fence, "paused"] if fence.isdigit():
+            return Stop(pool, tenant, job_id, int(fence), Why.PAUSED)
         case _:
             return None
 

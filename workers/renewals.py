@@ -44,9 +44,15 @@ class Renewals:
                 return
             for row, one in zip(rows, answer, strict=True):
                 if isinstance(one, (StaleFence, NotFound)):
-                    self._stopping.tell(row, Why.CANCELED if " is canceled " in str(one) else Why.LOST)
+                    self._stopping.tell(row, _why(str(one)))
                 elif not isinstance(one, TenureError):
                     held = hold(self._clock, self._ledgers.lease_ms, row.lease, one, sent_at)
                     self._crew.kept(row, held)
 
         return Post(call, read)
+
+
+def _why(refused: str) -> Why:
+    """Who has taken a lease away: a person, or time."""
+    words = {" is canceled ": Why.CANCELED, " is paused ": Why.PAUSED}
+    return next((why for word, why in words.items() if word in refused), Why.LOST)

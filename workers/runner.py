@@ -231,8 +231,8 @@ class Runner:
             match self._listener.heard.popleft():
                 case Due(pool, tenant, run_at):
                     self._claims.hint(pool, tenant, run_at, now)
-                case Stop(pool, tenant, job_id, fence):
-                    self._stopping.canceled(pool, tenant, job_id, fence)
+                case Stop(pool, tenant, job_id, fence, why):
+                    self._stopping.withdrawn(pool, tenant, job_id, fence, why)
                     self._house_at = now
                 case Look():
                     self._claims.look(now)

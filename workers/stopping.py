@@ -1,4 +1,4 @@
-"""Ends what must not go on: a job that is canceled, lost or out of time, and every job when the worker stops."""
+"""Ends what must not go on: a job canceled, paused, lost or out of time, and every job when the worker stops."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Stopping:
         self._patience_s = hold_s - hold_s / 20 - min(grace_s, hold_s / 4)
         self._end_by = NEVER
 
-    def canceled(self, pool: str, tenant: str, job_id: str, fence: int) -> None:
-        """A person has canceled a job; perhaps it is ours."""
+    def withdrawn(self, pool: str, tenant: str, job_id: str, fence: int, why: Why) -> None:
+        """A person has canceled or paused a job; perhaps it is ours."""
         row = self._crew.find(pool, tenant, job_id, fence)
         if row is not None:
-            self.tell(row, Why.CANCELED)
+            self.tell(row, why)
 
     def tell(self, row: Row, why: Why) -> None:
         """A job must not go on, or not begin."""

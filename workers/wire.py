@@ -76,6 +76,7 @@ class Why(IntEnum):
     RELEASED = 3
     TIMEOUT = 4
     KILLED = 5
+    PAUSED = 6
 
 
 def encode(frame: object) -> bytes:

@@ -108,7 +108,7 @@ while #leases < want do
   else
     passed_over = true
     -- an entry without a claimable row is damage: never let it stand in front of the queue
-    if blocked == 'expired' then expire(job) else drop(queue, id) end
+    if not (job and put_away(job, blocked)) then drop(queue, id) end
   end
 end
 

@@ -38,7 +38,7 @@ while at <= #ARGV do
     end
     local job = create(id, task, pool, run_at, fields)
     announce(job)
-    start_by = math.min(start_by, job.start_by or math.huge)
+    if owes_its_start(job) then start_by = math.min(start_by, job.start_by) end
     items[#items + 1] = {id, '1'}
   end
 end

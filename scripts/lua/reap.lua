@@ -1,11 +1,11 @@
 -- Take expired leases back: the attempt ends as lost, or as timed out when the job's deadline has passed too. And let go of
--- jobs that were not started by their latest start.
+-- jobs that were not started by their latest start, and of flags of instances whose time is over.
 --
 -- KEYS home    hash  the tenant's meta
 -- ARGV limit   int   how many at most
 -- REST delay         before the attempt after the first, second, ... time-out; the last stands for all further ones
 -- FLAGS allow-oom
--- GIVES        {next expiry or "", version, ids: {id, state}, news: {pool, due, version}}
+-- GIVES        {next expiry or "", version, ids: {id, state}, news: {pool, due, version}, instances whose walk nobody drives}
 
 local function backoff(failures)
   return tonumber(ARGV[math.min(FIRST + failures, #ARGV)])
@@ -37,13 +37,17 @@ end
 local late = redis.call('ZRANGEBYSCORE', K.starts(), '-inf', text(now), 'LIMIT', 0, limit)
 for _, id in ipairs(late) do
   local job = load(id)
-  if job and blocker(job) == 'expired' then
-    expire(job)
+  if job and put_away(job, blocker(job)) then
     ids[#ids + 1] = {id, job.state}
   else
     drop(K.starts(), id)
   end
 end
 
+local walks = {}
+for _, instance in ipairs(redis.call('ZRANGEBYSCORE', K.instances(), '-inf', text(now), 'LIMIT', 0, limit)) do
+  if visit(instance) then walks[#walks + 1] = instance end
+end
+
 local first = next_expiry(#expired, #over, #late)
-return {first and text(math.max(now, first)) or '', text(read_clock()), ids, news()}
+return {first and text(math.max(now, first)) or '', text(read_clock()), ids, news(), walks}

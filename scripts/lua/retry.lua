@@ -13,7 +13,7 @@
 -- ARGV force       text  "1": also if nobody knows whether its last call outside has happened
 -- FLAGS            allow-oom
 -- GIVES            {"1", or "0" if this very request began the round before, news: {pool, due, version}}
--- FAILS            NOT_FOUND STALE_PLAN WRONG_STATE OUTCOME_UNKNOWN OUTCOME_HAPPENED KEY_REUSED BAD_INPUT
+-- FAILS            NOT_FOUND STALE_PLAN WRONG_STATE INSTANCE_ENDED OUTCOME_UNKNOWN OUTCOME_HAPPENED KEY_REUSED BAD_INPUT
 
 local job = load(id)
 if not job then return refuse('NOT_FOUND', 'job ' .. id .. ' is not in the ledger') end

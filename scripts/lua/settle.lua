@@ -17,12 +17,15 @@
 local ENDS = {succeed = 'succeeded', skip = 'skipped', fail = 'failed', lose = 'failed', give_back = 'canceled'}
 
 -- Is this the outcome we already have? Then its sender lost our answer. The cause counts too: an attempt that the reaper
--- ended as lost has not ended as its holder says now.
+-- ended as lost has not ended as its holder says now. A chunk that paused with its instance is known by its cursor.
 local function sent_again(job, it)
   for number = tonumber(job.attempts), 1, -1 do
     local attempt = read_attempt(job, number)
     if attempt.fence == it.fence then
-      if it.kind == 'continue' then return job.state == 'pending' and attempt.status == 'running' end
+      if it.kind == 'continue' then
+        if job.state == 'paused' then return attempt.cause == 'paused' and get_blob(job, 'cursor') == it.payload end
+        return job.state == 'pending' and attempt.status == 'running'
+      end
       return attempt.status == ENDS[it.kind] and (it.cause == '' or attempt.cause == it.cause)
     end
   end

@@ -19,6 +19,7 @@ _COMMANDS = {
     "api": ("serve:api", "Serve the HTTP API on this machine."),
     "background": ("background:background", "Start, list, watch and cancel background tasks."),
     "jobs": ("jobs:jobs", "List, show and watch jobs; retry, skip, cancel, reschedule and confirm them."),
+    "instances": ("instances:instances", "Suspend, resume and end workflow instances."),
     "why": ("why:why", "Say why a job does not run, and what would change that."),
     "cron": ("cron:cron", "List, show and delete schedules; explain cron expressions."),
     "status": ("status:status", "Show the server, the workers and how many jobs there are."),

@@ -73,6 +73,10 @@ _ERRORS: dict[str, tuple[str, str]] = {
         "the schedule or job has changed since it was read",
         "read it again (tenure cron show, tenure jobs show), then repeat the change",
     ),
+    "INSTANCE_ENDED": (
+        "the instance has ended: it is not suspended or resumed, and its canceled jobs are not retried",
+        "nothing; for new work begin a new instance, and to try a job again make it anew without this one",
+    ),
     "OUTCOME_UNKNOWN": (
         "the job ended inside an outside call that may or may not have happened",
         "find out on the other side, then tenure jobs confirm ID --happened or --not-happened",

@@ -418,6 +418,46 @@ def _before(one: Row, other: Row) -> bool:
     return one.number("created") < other.number("created")
 
 
+def _paused_jobs_keep_their_time(tenant: Tenant) -> Said:
+    for row in tenant.rows:
+        remaining = row.fields.get("remaining")
+        if (row.state is State.PAUSED) != (remaining is not None):
+            yield "I3", f"{row.id} is {row.state} with {remaining} ms remaining"
+        elif remaining is not None and int(remaining) < 0:
+            yield "I3", f"{row.id} has {remaining} ms remaining"
+
+
+def _jobs_follow_their_instance(tenant: Tenant) -> Said:
+    """Once the walk is over, every job is where the flag wants it."""
+    flags = _flags(tenant)
+    for row in tenant.rows:
+        flag = flags.get(tenant.long(row, "instance") if "instance" in row.fields else "", {})
+        if "walk" in flag:
+            continue
+        said = flag.get("state")
+        if said == "suspended" and "pausable" in row.fields and row.state in (State.PENDING, State.RUNNING):
+            yield "I3", f"{row.id} is {row.state} and its instance is suspended"
+        if said == "ended" and "cleared_on_end" in row.fields and row.state not in ENDED:
+            yield "I3", f"{row.id} is {row.state} and its instance has ended"
+        if said != "suspended" and row.state is State.PAUSED:
+            yield "I3", f"{row.id} is paused and its instance is {said or 'normal'}"
+
+
+def _the_reaper_visits_instances(tenant: Tenant) -> Said:
+    """Else a walk whose driver died stands still, and the flag of an ended instance stays for ever."""
+    flags = _flags(tenant)
+    for name, flag in flags.items():
+        if "state" not in flag and "walk" not in flag:
+            yield "I3", f"instance {name} is normal and something is stored of it"
+    wanted = {name for name, flag in flags.items() if "walk" in flag or flag.get("state") == "ended"}
+    visits = _scores(tenant.one("instances", {}))
+    yield from _same("I43", "visits to instances", dict.fromkeys(visits), dict.fromkeys(wanted))
+
+
+def _flags(tenant: Tenant) -> dict[str, dict[str, str]]:
+    return {name: _text(fields) for (name,), fields in tenant.all("instance").items()}
+
+
 def _progress_is_a_share(tenant: Tenant) -> Said:
     rows = {row.id: row for row in tenant.rows}
     for (id_,), found in tenant.all("progress").items():
@@ -513,6 +553,9 @@ _RULES: tuple[Callable[[Tenant], Said], ...] = (
     _history_tells_of_every_hand,
     _groups_follow_from_rows,
     _traces_have_their_root,
+    _paused_jobs_keep_their_time,
+    _jobs_follow_their_instance,
+    _the_reaper_visits_instances,
     _progress_is_a_share,
     _due_work_is_advertised,
     _named_leases_stand_by_expiry,

@@ -83,6 +83,8 @@ class _Here:
         job = self._ledger.get(ticket.id)
         if job.status == "canceled":
             return Why.CANCELED
+        if job.status == "paused":
+            return Why.PAUSED
         return None if job.status == "running" and job.fence == ticket.fence else Why.LOST
 
     def report(

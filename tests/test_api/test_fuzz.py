@@ -99,6 +99,11 @@ PATHS = [
         "/jobs/{}/skip",
         "/jobs/{}/cancel",
         "/jobs/{}/reschedule",
+        "/instances/{}",
+        "/instances/{}/why",
+        "/instances/{}/pause",
+        "/instances/{}/resume",
+        "/instances/{}/end",
     ),
     *(
         "/jobs",

@@ -186,6 +186,7 @@ def test_why_has_the_fields_of_the_contract(client: TestClient, shop: Tenure) ->
     assert seen["next"] == client.get(f"/jobs/{job_id}").json()["runAt"]
     assert [(one["name"], one["state"]) for one in seen["checks"]] == [
         ("state", "ok"),
+        ("instance", "ok"),
         ("start_by", "ok"),
         ("due", "no"),
     ]

@@ -207,6 +207,7 @@ def test_a_job_has_the_fields_of_the_contract() -> None:
             "traceId",
             "parentId",
             "instanceId",
+            "remainingMs",
             "nodeId",
             "nodeName",
             "definitionId",

@@ -4,6 +4,9 @@
 local function not_retriable(job, force)
   local refused = may('retry', job)
   if refused then return 'WRONG_STATE', refused end
+  if admitted(job) == 'canceled' then
+    return 'INSTANCE_ENDED', 'retry of job ' .. job.id .. ' refused: its instance ' .. get_blob(job, 'instance') .. ' has ended'
+  end
   if job.dead_reason == 'outcome_unknown' and job.confirmed ~= '0' and not force then
     local subject = 'retry of job ' .. job.id .. ' refused: a call outside '
     if job.confirmed then return 'OUTCOME_HAPPENED', subject .. 'has happened, as was confirmed' end

@@ -50,7 +50,8 @@ local function withdraw(job, operation, cause, by, reason)
   note(job, operation, by, reason)
   conclude(job)
   if held then
-    redis.call('PUBLISH', namespace .. ':wake', 'stop ' .. job.pool .. ' ' .. tenant .. ' ' .. job.id .. ' ' .. job.fence)
+    local word = 'stop ' .. job.pool .. ' ' .. tenant .. ' ' .. job.id .. ' ' .. job.fence
+    redis.call('PUBLISH', namespace .. ':wake', job.state == 'paused' and word .. ' paused' or word)
   end
 end
 

@@ -51,18 +51,38 @@ local function may(operation, job)
   return operation .. ' of job ' .. job.id .. ' refused: it is ' .. job.state
 end
 
-local function move(operation, job, lease_until)
-  local from = job.state
-  leave_set(job)
-  set(job, 'state', MOVES[operation][from])
-  set(job, 'revision', text(job.revision + 1))
-  join_set(job, lease_until)
-  count(job.task, from, -1)
-  count(job.task, job.state, 1)
-  if ENDED[job.state] then
+-- A job comes to a state, with all that belongs to it but its place in the sets.
+local function arrive(job, state)
+  set(job, 'state', state)
+  if state == 'paused' then set(job, 'remaining', text(math.max(0, (job.run_at or job.created) - now))) end
+  if ENDED[state] then
     set(job, 'finished', text(now))
     if job.unique_mode == 'active' then free_unique(job) end
   end
+end
+
+-- What its instance makes of a job that would be pending again and may not: a person's word too, and so a new round of its own.
+local TURNED = {paused = 'pause', canceled = 'cancel'}
+
+local function turn_away(job, state)
+  local word = state == 'canceled' and clear_word or word_on
+  end_attempt(job, 'canceled', state)
+  set(job, 'generation', text(job.generation + 1))
+  note(job, TURNED[state], word(job))
+end
+
+local function move(operation, job, lease_until)
+  local from, to = job.state, MOVES[operation][job.state]
+  local comes_back = to == 'pending' and from ~= 'pending'
+  if comes_back then to = admitted(job) end
+  leave_set(job)
+  if from == 'paused' then unset(job, 'remaining') end
+  arrive(job, to)
+  set(job, 'revision', text(job.revision + 1))
+  if comes_back and to ~= 'pending' and not ENDED[from] then turn_away(job, to) end -- else the retry is the new round
+  join_set(job, lease_until)
+  count(job.task, from, -1)
+  count(job.task, to, 1)
 end
 
 local function announce(job)
