@@ -409,17 +409,17 @@ def _expiries(reply: list[bytes]) -> list[int | TenureError]:
 
 
 def _outcome(outcome: Outcome) -> tuple[Arg, ...]:
-    """kind, cause, summary, stack, payload, delay, done, total: as the script's header has them."""
+    """kind, cause, summary, stack, failure, payload, delay, done, total: as the script's header has them."""
     match outcome:
         case Succeed(result):
-            return "succeed", "", "", "", result, 0, "", ""
+            return "succeed", "", "", "", "", result, 0, "", ""
         case SkipRest(reason):
-            return "skip", "", reason, "", "", 0, "", ""
+            return "skip", "", reason, "", "", "", 0, "", ""
         case NextChunk(cursor, done, total, delay_ms, message):
-            return "continue", "", message, "", cursor, delay_ms, _text(done), _text(total)
-        case Fail(summary, cause, delay_ms, permanent, stack):
-            return "fail", cause, summary, stack, "permanent" if permanent else "", delay_ms, "", ""
+            return "continue", "", message, "", "", cursor, delay_ms, _text(done), _text(total)
+        case Fail(summary, cause, delay_ms, permanent, stack, failure):
+            return "fail", cause, summary, stack, failure, "permanent" if permanent else "", delay_ms, "", ""
         case Lose(summary, cause):
-            return "lose", cause, summary, "", "", 0, "", ""
+            return "lose", cause, summary, "", "", "", 0, "", ""
         case GiveBack(started, delay_ms):
-            return "give_back", "released", "", "", "" if started else "unstarted", delay_ms, "", ""
+            return "give_back", "released", "", "", "", "" if started else "unstarted", delay_ms, "", ""

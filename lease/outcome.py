@@ -87,13 +87,17 @@ class NextChunk:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The attempt counts; the job is tried again after `delay_ms` while attempts are left, or never if `permanent`."""
+    """The attempt counts; the job is tried again after `delay_ms` while attempts are left, or never if `permanent`.
+
+    `failure` is the kind of its error, as `workers/fingerprint.py` makes it; without one its cause stands for it.
+    """
 
     summary: str
     cause: Cause = Cause.RAISED
     delay_ms: int = 0
     permanent: bool = False
     stack: str = ""
+    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ FIELDS: dict[str, str] = {
     "unique_mode": "i",
     "digest": "d",
     "dead_reason": "R",
+    "fingerprint": "fp",
     "confirmed": "cf",
     "reason": "b",
     "started": "S",

@@ -90,6 +90,21 @@ TENANT_KEYS = (
         "instances the reaper has to visit, by when: their jobs follow the flag, or it has ended",
         "the end of the walk, the flag's own end",
     ),
+    Key(
+        "cluster",
+        "fc:{fingerprint}",
+        "zset",
+        "dead and failed jobs of one kind of failure, by time",
+        "with its last job",
+    ),
+    Key("clusters", "fails", "zset", "kinds of failure by when each was last seen", "with their last jobs"),
+    Key(
+        "samples",
+        "fs",
+        "hash",
+        "kind of failure to when it was first seen, type, frame, template",
+        "with their last jobs",
+    ),
     Key("unique", "u", "hash", "idempotency key digest to job id", "the job's end or its row"),
     Key(
         "memo",

@@ -40,6 +40,7 @@ SHARED = (
     "base",
     "row",
     "flag",
+    "clusters",
     "attempt",
     "history",
     "move",

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,9 @@ def test_what_is_raised_decides_the_outcome() -> None:
             raise RuntimeError
 
     assert failed(Skip("old"), TASK, 0) == SkipRest("old")
-    assert failed(RetryAfter("2s", "busy"), TASK, 0) == Fail("RetryAfter: busy", Cause.REFUSED, 2_000)
+    asked = failed(RetryAfter("2s", "busy"), TASK, 0)
+    assert isinstance(asked, Fail)
+    assert replace(asked, failure="") == Fail("RetryAfter: busy", Cause.REFUSED, 2_000)
     for error, cause in (
         (OutOfTime(), Cause.TIMEOUT),
         (ValueError("x"), Cause.RAISED),
@@ -168,7 +171,7 @@ def test_a_retry_policy_that_makes_no_sense_is_refused(options: dict[str, Any], 
         Succeed(b"r"),
         SkipRest("s"),
         NextChunk(b"c", 1, None, 5, "m"),
-        Fail("f", Cause.TIMEOUT, 3, True, "stack"),
+        Fail("f", Cause.TIMEOUT, 3, True, "stack", "failure"),
         Lose("l"),
         GiveBack(False, 9),
     ],

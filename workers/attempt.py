@@ -32,6 +32,7 @@ from ..lease.tasks import Task
 from ..scripts.errors import BadPayload
 from ..scripts.states import Cause
 from .ctx import Ctx, Link
+from .fingerprint import failure, own_frame
 from .interrupts import Interrupts, OutOfTime
 from .wire import Ticket
 
@@ -107,8 +108,14 @@ def made(outcome: Callable[[], Outcome], task: Task, failures: int) -> Outcome:
     try:
         return outcome()
     except BaseException as exc:  # looking at a value runs its own code, which may raise anything
-        summary = _summary(f"its outcome cannot be told: {_sentence(exc)}")
-        return Fail(summary, Cause.RAISED, backoff(task, failures), stack=_stack(exc))
+        said = _sentence(exc)
+        return Fail(
+            _summary(f"its outcome cannot be told: {said}"),
+            Cause.RAISED,
+            backoff(task, failures),
+            stack=_stack(exc),
+            failure=_failure(exc, said, task),
+        )
 
 
 def returned(value: Any) -> Outcome:
@@ -129,7 +136,9 @@ def returned(value: Any) -> Outcome:
                 return Succeed(_packed(value))
     except BadPayload as exc:
         # the work is done: to do it again would end the same way
-        return Fail(_summary(f"{exc}. {exc.hint}"), _payload_cause(exc), permanent=True)
+        cause = _payload_cause(exc)
+        failure = _failure(exc, _sentence(exc)) if cause is Cause.RAISED else ""
+        return Fail(_summary(f"{exc}. {exc.hint}"), cause, permanent=True, failure=failure)
 
 
 def failed(exc: BaseException, task: Task, failures: int) -> Outcome:
@@ -138,17 +147,20 @@ def failed(exc: BaseException, task: Task, failures: int) -> Outcome:
         case Skip():
             return SkipRest(_summary(exc.reason))
         case RetryAfter():
-            return Fail(_summary(_sentence(exc)), Cause.REFUSED, _delay_ms(exc))
+            said = _sentence(exc)
+            return Fail(_summary(said), Cause.REFUSED, _delay_ms(exc), failure=_failure(exc, said, task))
         case OutOfTime():
             summary = f"told after {task.timeout_ms} ms that its time is up"
             return Fail(summary, Cause.TIMEOUT, backoff(task, failures), stack=_stack(exc))
         case _:
+            said = _sentence(exc)
             return Fail(
-                _summary(_sentence(exc)),
+                _summary(said),
                 Cause.RAISED,
                 backoff(task, failures),
                 permanent=isinstance(exc, Permanent) or task.retry.is_permanent(exc),
                 stack=_stack(exc),
+                failure=_failure(exc, said, task),
             )
 
 
@@ -183,6 +195,17 @@ def _sentence(exc: BaseException) -> str:
 
 _name_of = cast("Callable[[type], str]", type.__dict__["__name__"].__get__)
 """A class's own name: its metaclass may answer another one, or raise."""
+
+
+def _failure(exc: BaseException, said: str, task: Task | None = None) -> str:
+    """What the error has in common with others of its kind; `said` is its sentence."""
+    kind = _name_of(type(exc))
+    try:
+        home = str(task.function.__module__).partition(".")[0] if task else ""
+        frame = own_frame(exc.__traceback__, home)
+    except BaseException:  # a class may answer anything for its traceback
+        frame = ""
+    return failure(kind, frame, said[len(kind) + 2 :])
 
 
 def _stack(exc: BaseException) -> str:

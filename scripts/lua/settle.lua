@@ -1,7 +1,7 @@
 -- End attempts, each with an outcome, each by its holder only. The same outcome sent again is accepted and changes nothing.
 --
 -- KEYS home   hash  the tenant's meta
--- REST id fence kind cause summary stack payload delay done total
+-- REST id fence kind cause summary stack failure payload delay done total
 -- FLAGS allow-oom
 -- GIVES       {answers: "" or "!CODE sentence", news: {pool, due, version}}
 -- FAILS       STALE_FENCE NOT_FOUND
@@ -10,7 +10,7 @@
 -- succeed    -                payload: the result
 -- skip       -                summary: why; payload: the result
 -- continue   -                payload: the cursor; delay, done, total, summary: a message
--- fail       the cause        summary, stack, delay: before the next attempt; payload "permanent": not again
+-- fail       the cause        summary, stack, failure: its kind, delay: before the next attempt; payload "permanent": not again
 -- lose       killed           summary
 -- give_back  released         payload "unstarted": the handler never ran, so it was no attempt; delay: not before
 
@@ -63,7 +63,7 @@ outcome['continue'] = function(job, it)
 end
 
 function outcome.fail(job, it)
-  fail(job, it.cause, tonumber(it.delay), it.payload == 'permanent', it.summary, it.stack)
+  fail(job, it.cause, tonumber(it.delay), it.payload == 'permanent', it.summary, it.stack, it.failure)
 end
 
 function outcome.lose(job, it)
@@ -76,10 +76,10 @@ end
 
 local answers = {}
 local succeeded = 0
-for at = FIRST, #ARGV, 10 do
+for at = FIRST, #ARGV, 11 do
   local it = {}
-  it.id, it.fence, it.kind, it.cause, it.summary, it.stack, it.payload, it.delay, it.done, it.total =
-    unpack(ARGV, at, at + 9)
+  it.id, it.fence, it.kind, it.cause, it.summary, it.stack, it.failure, it.payload, it.delay, it.done, it.total =
+    unpack(ARGV, at, at + 10)
   local job = load(it.id)
   local refused = not_held(job, it.id, it.fence)
   if not refused then

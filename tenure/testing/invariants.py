@@ -458,6 +458,31 @@ def _flags(tenant: Tenant) -> dict[str, dict[str, str]]:
     return {name: _text(fields) for (name,), fields in tenant.all("instance").items()}
 
 
+def _clusters_follow_from_rows(tenant: Tenant) -> Said:
+    """A job that is dead or failed is in the cluster of its fingerprint, and each cluster has a place and a sample."""
+    expected: dict[str, dict[str, float]] = {}
+    for row in tenant.rows:
+        if row.state in (State.DEAD, State.FAILED):
+            fingerprint, finished = row.fields.get("fingerprint", "none"), row.fields.get("finished", 0)
+            expected.setdefault(fingerprint, {})[row.id] = float(finished)
+        elif "fingerprint" in row.fields:
+            yield "I3", f"{row.id} is {row.state} and in a cluster"
+    found = {fingerprint: _scores(members) for (fingerprint,), members in tenant.all("cluster").items()}
+    yield from _same("I3", "failure clusters", found, expected)
+    names = dict.fromkeys(expected)
+    yield from _same("I3", "places of clusters", dict.fromkeys(_scores(tenant.one("clusters", {}))), names)
+    yield from _same("I3", "samples of clusters", dict.fromkeys(_text(tenant.one("samples", {}))), names)
+    seen = _text(tenant.one("samples", {}))
+    for fingerprint, last in _scores(tenant.one("clusters", {})).items():
+        times = expected.get(fingerprint, {}).values()
+        first = int(seen.get(fingerprint, "0").partition("\n")[0])
+        if times and not max(first, *times) <= last:
+            yield (
+                "I3",
+                f"cluster {fingerprint} is said to be from {first} to {last}, its jobs: {sorted(times)}",
+            )
+
+
 def _progress_is_a_share(tenant: Tenant) -> Said:
     rows = {row.id: row for row in tenant.rows}
     for (id_,), found in tenant.all("progress").items():
@@ -556,6 +581,7 @@ _RULES: tuple[Callable[[Tenant], Said], ...] = (
     _paused_jobs_keep_their_time,
     _jobs_follow_their_instance,
     _the_reaper_visits_instances,
+    _clusters_follow_from_rows,
     _progress_is_a_share,
     _due_work_is_advertised,
     _named_leases_stand_by_expiry,

@@ -8,23 +8,24 @@ end
 -- A job whose owner handles its failures ends as failed; what only a person can judge is dead all the same.
 local OWNERS = {attempts_exhausted = true, permanent_error = true}
 
-local function bury(job, reason)
+local function bury(job, reason, cause, failure)
   set(job, 'dead_reason', reason)
+  blame(job, cause, failure)
   move(job.end_as == 'failed' and OWNERS[reason] and 'give_up' or 'bury', job)
 end
 
-local function fail(job, cause, delay, permanent, summary, stack)
+local function fail(job, cause, delay, permanent, summary, stack, failure)
   set(job, 'failures', text(job.failures + 1))
   end_attempt(job, 'failed', cause, summary, stack)
-  if permanent then return bury(job, 'permanent_error') end
-  if tonumber(job.failures) >= tonumber(job.max_attempts) then return bury(job, 'attempts_exhausted') end
+  if permanent then return bury(job, 'permanent_error', cause, failure) end
+  if tonumber(job.failures) >= tonumber(job.max_attempts) then return bury(job, 'attempts_exhausted', cause, failure) end
   wait_until(job, 'try_again', now + delay)
 end
 
 local function lose(job, cause, summary)
   set(job, 'losses', text(job.losses + 1))
   end_attempt(job, 'failed', cause, summary)
-  if tonumber(job.losses) >= tonumber(job.max_lost) then return bury(job, 'lost_too_often') end
+  if tonumber(job.losses) >= tonumber(job.max_lost) then return bury(job, 'lost_too_often', cause) end
   wait_until(job, 'try_again', now)
 end
 
@@ -58,6 +59,7 @@ end
 -- A job that nobody has started by its latest start is dead, whoever finds it so first: the claim or the reaper.
 local function expire(job)
   set(job, 'dead_reason', 'expired')
+  blame(job, 'expired')
   move('expire', job)
   conclude(job)
 end

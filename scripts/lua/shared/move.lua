@@ -22,6 +22,7 @@ local function leave_set(job)
     drop(K.running(), job.id)
   elseif STOPPED[job.state] then
     drop(K.stopped(job.state), job.id)
+    if BURIED[job.state] then leave_cluster(job) end
   end
 end
 
@@ -36,6 +37,7 @@ local function join_set(job, lease_until)
     redis.call('RPUSH', K.succeeded(), job.id)
   else
     add(K.stopped(job.state), text(now), job.id)
+    if BURIED[job.state] then join_cluster(job) end
   end
 end
 
