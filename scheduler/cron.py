@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from ..scripts.errors import BadInput
-from .cron_clock import Mark, Plan, Policy, Skipped, clock
+from .cron_clock import Clock, Mark, Plan, Policy, Skipped, clock
 from .cron_parse import BadCron, normalized, parse, refusal
 from .cron_search import AFTER_ALL, Readings
 from .cron_words import Language, describe
@@ -64,8 +64,7 @@ class CronExpression:
     __slots__ = ("_clock", "_readings", "_tz", "dst", "text", "tz")
 
     def __init__(self, text: str, tz: str = "UTC", dst: Dst = "standard") -> None:
-        if dst not in get_args(Dst):
-            raise BadInput(f"dst {dst!r} is not one of {', '.join(get_args(Dst))}")
+        check_dst(dst)
         if not isinstance(tz, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(
                 f"time zone {tz!r:.60} is not text", hint="use an IANA name such as 'Europe/Berlin'"
@@ -119,6 +118,15 @@ class CronExpression:
             for instant in run:
                 yield instant * _SECOND_MS
 
+    def count_ms(self, start_ms: int, end_ms: int) -> int:
+        """How many fires there are from `start_ms` up to before `end_ms`, in epoch milliseconds."""
+        start, end = -(-start_ms // _SECOND_MS), -(-end_ms // _SECOND_MS)
+        return self._clock.count(self._readings, start, end)
+
+    def seconds(self) -> tuple[Clock, Readings]:
+        """The readings it names and the plain clock of its zone: every second that shows one of them."""
+        return clock(self.tz, "rhythm"), self._readings
+
     def describe(self, language: Language = "en") -> str:
         """The expression in words, English or Chinese, made from what was understood."""
         return describe(self._readings.schedule, language)
@@ -141,6 +149,15 @@ class CronExpression:
 
     def __reduce__(self) -> tuple[type[CronExpression], tuple[str, str, Dst]]:
         return CronExpression, (self.text, self.tz, self.dst)
+
+
+def check_dst(dst: object) -> Dst:
+    """Return `dst` if it is a policy for the days on which clocks change, else refuse it."""
+    if dst not in get_args(Dst):
+        raise BadInput(
+            f"dst {dst!r:.40} is not one of {', '.join(get_args(Dst))}", hint="the default is 'standard'"
+        )
+    return cast(Dst, dst)
 
 
 @lru_cache(maxsize=2048)

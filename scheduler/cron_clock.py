@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from .cron_fields import FIRST_YEAR, LAST_YEAR
 from .cron_search import AFTER_ALL, BEFORE_ALL, DAY, Readings
@@ -22,6 +22,26 @@ Skipped = Literal["dst_gap", "dst_overlap"]
 _REPEATS_WITHIN = 2 * DAY
 _FIRST = -_REPEATS_WITHIN
 _LAST = (LAST_YEAR + 2 - FIRST_YEAR) * 366 * DAY
+
+
+class WallTimes(Protocol):
+    """Readings of a wall clock, in seconds since it showed 1970-01-01 00:00."""
+
+    def first(self, reading: int) -> int:
+        """The first at or after `reading`, or AFTER_ALL."""
+        ...
+
+    def last(self, reading: int) -> int:
+        """The last at or before `reading`, or BEFORE_ALL."""
+        ...
+
+    def between(self, low: int, high: int) -> Iterator[list[int]]:
+        """All from `low` up to before `high`, in short lists."""
+        ...
+
+    def count(self, low: int, high: int) -> int:
+        """How many there are from `low` up to before `high`."""
+        ...
 
 
 class Plan(NamedTuple):
@@ -53,7 +73,7 @@ class Clock:
         self._windows: dict[int, tuple[_Window, ...]] = {}
         self._recent: _Window | None = None
 
-    def first(self, readings: Readings, instant: int) -> int | None:
+    def first(self, readings: WallTimes, instant: int) -> int | None:
         """The first fire at or after `instant`."""
         if not _FIRST <= instant < _LAST:
             if instant >= _LAST:
@@ -77,7 +97,7 @@ class Clock:
             else:
                 instant = max(end, reading - offset - _REPEATS_WITHIN)
 
-    def last(self, readings: Readings, instant: int) -> int | None:
+    def last(self, readings: WallTimes, instant: int) -> int | None:
         """The last fire at or before `instant`."""
         if instant < _FIRST:
             return None
@@ -94,25 +114,44 @@ class Clock:
             else:
                 instant = min(start - 1, reading - offset + _REPEATS_WITHIN)
 
-    def between(self, readings: Readings, instant: int, end: int) -> Iterator[list[int]]:
+    def between(self, readings: WallTimes, instant: int, end: int) -> Iterator[list[int]]:
         """All fires from `instant` up to before `end`, in short lists."""
+        for start, made_up, offset, low, high in self._parts(readings, instant, end):
+            if made_up:
+                yield [start]
+            for run in readings.between(low, high):
+                yield [reading - offset for reading in run]
+
+    def count(self, readings: WallTimes, instant: int, end: int) -> int:
+        """How many fires there are from `instant` up to before `end`."""
+        parts = self._parts(readings, instant, end)
+        return sum(made_up + readings.count(low, high) for _, made_up, _, low, high in parts)
+
+    def _parts(
+        self, readings: WallTimes, instant: int, end: int
+    ) -> Iterator[tuple[int, bool, int, int, int]]:
+        """For each stretch in that time: its start, whether that fires for what a gap left out, its offset, and the
+        readings, from `low` up to before `high`, that fire in it.
+        """
         instant, end = max(instant, _FIRST), min(end, _LAST)
         while instant < end:
-            window = self._window(instant)
-            start, stop, offset, low, high, _ = window
+            start, stop, offset, low, high, _ = self._window(instant)
+            made_up = False
             if instant > start:
                 low = max(low, instant + offset)
             elif low < start + offset:
-                if readings.first(low) < start + offset:
-                    yield [start]
-                    low = start + offset + 1
-                else:
-                    low = start + offset
-            for run in readings.between(low, min(high, end + offset)):
-                yield [reading - offset for reading in run]
+                made_up = readings.first(low) < start + offset
+                low = start + offset + made_up
+            yield start, made_up, offset, low, min(high, end + offset)
             instant = stop
 
-    def planned(self, readings: Readings, instant: int, end: int, *, only_odd: bool) -> Iterator[Plan]:
+    def run(self, readings: Readings, instant: int) -> tuple[int, int] | None:
+        """A stretch of seconds around `instant` that all show a matching reading, or None if it does not itself."""
+        start, end, offset, _, _, _ = self._window(instant)
+        found = readings.run(instant + offset)
+        return found and (max(start, found[0] - offset), min(end, found[1] - offset))
+
+    def planned(self, readings: WallTimes, instant: int, end: int, *, only_odd: bool) -> Iterator[Plan]:
         """All planned instants from `instant` up to before `end`, skipped ones included."""
         instant, end = max(instant, _FIRST), min(end, _LAST)
         while instant < end:
@@ -125,7 +164,7 @@ class Clock:
             instant = window.end
 
     def _existing(
-        self, readings: Readings, window: _Window, low: int, high: int, only_odd: bool
+        self, readings: WallTimes, window: _Window, low: int, high: int, only_odd: bool
     ) -> Iterator[Plan]:
         """The plans of readings from `low` up to before `high`: repeats, plain ones, then those to repeat."""
         offset, stretch = window.offset, window.stretch
@@ -144,7 +183,7 @@ class Clock:
                     fires = window.low <= reading < window.high
                     yield Plan(reading - offset, reading, mark, None if fires else "dst_overlap")
 
-    def _after_gap(self, readings: Readings, window: _Window) -> Plan | None:
+    def _after_gap(self, readings: WallTimes, window: _Window) -> Plan | None:
         """What stands at the first instant after a gap for all the readings left out."""
         start, _, offset, _, _, stretch = window
         opens = start + offset

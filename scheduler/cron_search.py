@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from datetime import date
+from functools import cached_property
 
 from .cron_fields import FIRST_YEAR, LAST_YEAR, Schedule
 
@@ -120,6 +121,45 @@ class Readings:
                 if run:
                     yield run
             day = self._day_from(day + 1)
+
+    def count(self, low: int, high: int) -> int:
+        """How many matching readings there are from `low` up to before `high`."""
+        found = 0
+        day = self._day_from(low // DAY)
+        while day * DAY < high:
+            midnight = day * DAY
+            found += self._before(high - midnight) - self._before(low - midnight)
+            day = self._day_from(day + 1)
+        return found
+
+    def run(self, reading: int) -> tuple[int, int] | None:
+        """The readings of its day without a break around a matching one, up to before the second; None for another."""
+        if self.first(reading) != reading:
+            return None
+        midnight = reading // DAY * DAY
+        starts, ends = self._runs
+        place = bisect_right(starts, reading - midnight) - 1
+        return midnight + starts[place], midnight + ends[place]
+
+    @cached_property
+    def _runs(self) -> tuple[list[int], list[int]]:
+        """Of a matching day, the beginnings of all runs of seconds without a break, and their ends."""
+        starts, ends = list[int](), list[int]()
+        for minute in self._minutes:
+            for second in self._seconds:
+                if ends and ends[-1] == minute + second:
+                    ends[-1] += 1
+                else:
+                    starts.append(minute + second)
+                    ends.append(minute + second + 1)
+        return starts, ends
+
+    def _before(self, second: int) -> int:
+        """How many readings of a matching day are before its `second`."""
+        place = bisect_right(self._minutes, second) - 1
+        if place < 0:
+            return 0
+        return place * len(self._seconds) + bisect_left(self._seconds, second - self._minutes[place])
 
     def _day_from(self, day: int) -> int:
         """The first matching day at or after `day`, or AFTER_ALL."""
