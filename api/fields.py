@@ -103,6 +103,10 @@ class Fields:
         self.refuse(name, f"must be a whole number from {low} to {high}, it is {_kind(value)}")
         return default
 
+    def raw(self, name: str) -> object:
+        """A value of any kind, for a reader that tells what it takes; None if it is not given."""
+        return self._values.get(name)
+
     def given(self, name: str) -> bool:
         return name in self._values
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from ..lease.jobs import FIRE
-from ..scheduler.definition import month
 from ..scheduler.job_key import JobKey
+from ..scheduler.plan import month
 from ..scheduler.schedules import Fire, Schedules
 from .fields import Fields
 from .paging import read_cursor, write_cursor

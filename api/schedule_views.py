@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..lease.payload import unpack_args
-from ..scheduler.definition import Trigger
 from ..scheduler.job_key import JobKey
 from ..scheduler.schedules import Fire, ScheduleView
+from ..scheduler.trigger import Trigger
 from .plain import Json, instant, jsonable
 
 
@@ -20,7 +20,7 @@ def schedule(view: ScheduleView) -> Json:
         "args": jsonable(args),
         "kwargs": jsonable(kwargs),
         "triggers": [trigger(one, view) for one in definition.triggers],
-        "misfire": definition.misfire,
+        "misfire": definition.misfire.stored(),
         "overlap": definition.overlap,
         "paused": None,
         "declared": None,
@@ -33,12 +33,22 @@ def schedule(view: ScheduleView) -> Json:
 def trigger(one: Trigger, view: ScheduleView) -> Json:
     return {
         "name": one.name,
-        "cron": one.cron,
+        _camel(one.kind): getattr(one, one.kind),
         "tz": one.tz,
         "dst": one.dst,
+        "start": one.start,
+        "end": one.end,
+        "calendar": one.calendar,
+        "jitter": one.jitter,
+        "priority": one.priority,
         "nextFire": instant(view.next_fires.get(one.name)),
         "lastFire": instant(view.last_fires.get(one.name)),
     }
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(part.capitalize() for part in others)
 
 
 def planned(trigger_name: str, ms: int) -> Json:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import cast, get_args
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ..lease.requests import Options
-from ..scheduler.cron import CronExpression, Dst
-from ..scheduler.definition import MISFIRES, OVERLAPS, Trigger
+from ..scheduler.definition import OVERLAPS
 from ..scheduler.job_key import JobKey
+from ..scheduler.misfire import read_misfire
 from ..scheduler.schedules import DEFAULT_TRIGGER, Schedules, check_triggers
+from ..scheduler.trigger import BadTrigger, Trigger
 from ..scripts.errors import NotFound, StalePlan
 from . import schedule_views, views
 from .calls import CALL, read_call
@@ -26,9 +27,23 @@ from .routing import answer, link
 
 PUT = (*CALL, "triggers", "misfire", "overlap", "tenant", "reason")
 PUT_LATER = ("flow", "enabled")
-TRIGGER = ("name", "cron", "tz", "dst")
-DSTS = get_args(Dst)
-TRIGGER_LATER = ("every", "repeat", "at", "start", "end", "calendar")
+# Of each field of a trigger its name here and in Python.
+TRIGGER = {
+    "name": "name",
+    "cron": "cron",
+    "every": "every",
+    "repeat": "repeat",
+    "at": "at",
+    "calendarInterval": "calendar_interval",
+    "dailyInterval": "daily_interval",
+    "tz": "tz",
+    "dst": "dst",
+    "start": "start",
+    "end": "end",
+    "calendar": "calendar",
+    "jitter": "jitter",
+    "priority": "priority",
+}
 log = logging.getLogger("tenure.api")
 
 
@@ -57,7 +72,8 @@ class ScheduleResource:
         fields = Fields.of_body(body, PUT, later=PUT_LATER)
         call = read_call(fields, self._app.registry)
         triggers = _triggers(fields)
-        misfire = fields.choice("misfire", tuple(MISFIRES), "fire_once")
+        with fields.checking("misfire"):
+            read_misfire(fields.raw("misfire") or "fire_once")
         overlap = fields.choice("overlap", OVERLAPS, "allow")
         tenant, reason = fields.tenant(), fields.text("reason")
         fields.done()
@@ -70,7 +86,7 @@ class ScheduleResource:
             args=call.args,
             kwargs=call.kwargs,
             options=Options(tenant=tenant),
-            misfire=misfire,
+            misfire=fields.raw("misfire") or "fire_once",
             overlap=overlap,
             expected_revision=_expected(request, schedules, key),
         )
@@ -127,21 +143,25 @@ def _job_key(request: Request) -> JobKey:
 
 def _triggers(fields: Fields) -> list[Trigger]:
     """The triggers of a body, each checked in each of its fields."""
-    triggers = [_trigger(one) for one in fields.objects("triggers", TRIGGER, later=TRIGGER_LATER, most=100)]
-    with fields.checking("triggers"):
-        check_triggers(triggers)
+    read = [_trigger(one) for one in fields.objects("triggers", tuple(TRIGGER), most=100)]
+    triggers = [one for one in read if one is not None]
+    if len(triggers) == len(read):
+        with fields.checking("triggers"):
+            check_triggers(triggers)
     return triggers
 
 
-def _trigger(one: Fields) -> Trigger:
-    name, tz = one.text("name") or DEFAULT_TRIGGER, one.text("tz") or "UTC"
-    cron, dst = one.needed_text("cron"), one.choice("dst", DSTS, "standard")
-    if cron:
-        with one.checking("cron"):
-            CronExpression(cron)
-    with one.checking("tz"):
-        CronExpression("@daily", tz=tz)
-    return Trigger(name, cron, tz, cast(Dst, dst))
+def _trigger(one: Fields) -> Trigger | None:
+    """One trigger; None if anything is wrong with it, which is said of each field."""
+    values: dict[str, Any] = {python: one.raw(name) for name, python in TRIGGER.items() if one.given(name)}
+    try:
+        return Trigger(**{"name": DEFAULT_TRIGGER, **values})
+    except BadTrigger as exc:
+        names = {python: name for name, python in TRIGGER.items()}
+        for field, error in exc.errors:
+            with one.checking(names[field]):
+                raise error from None
+    return None
 
 
 def _expected(request: Request, schedules: Schedules, key: JobKey) -> int | None:

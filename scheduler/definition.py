@@ -6,67 +6,53 @@ Stored packed; equal definitions have equal digests.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..lease.payload import digest, pack, unpack
 from ..scripts.errors import BadInput
-from .cron import CronExpression, Dst
+from .misfire import Misfire, read_misfire
+from .trigger import Trigger
 
-MISFIRES = {"fire_once": "fire_once"}
-OVERLAPS = ("allow",)
-
-
-@dataclass(frozen=True, slots=True)
-class Trigger:
-    """A cron trigger: when a schedule fires."""
-
-    name: str
-    cron: str
-    tz: str = "UTC"
-    dst: Dst = "standard"
-
-    @property
-    def rule(self) -> str:
-        """What makes it fire again, in a line, as each job it makes keeps it."""
-        return self.cron if self.tz == "UTC" else f"{self.cron} {self.tz}"
-
-    def expression(self) -> CronExpression:
-        return CronExpression(self.cron, tz=self.tz, dst=self.dst)
+OVERLAPS = ("allow", "skip", "cancel_running")
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A schedule as stored. `fields` are further fields of each job's row; `args` are packed."""
+    """A schedule as stored. `fields` are further fields of each job's row; `args` are packed. `overlap` says what
+    happens when an instant is due and the job of the last one has not ended.
+    """
 
     task: str
     args: bytes
     pool: str
     fields: Mapping[str, str]
     triggers: tuple[Trigger, ...]
-    misfire: str = "fire_once"
+    misfire: Misfire = field(default_factory=Misfire)
     overlap: str = "allow"
 
     def __post_init__(self) -> None:
-        check_policies(self.misfire, self.overlap)
+        check_overlap(self.overlap)
 
     def packed(self) -> bytes:
-        triggers = [[trigger.name, trigger.cron, trigger.tz, trigger.dst] for trigger in self.triggers]
         value = [
             self.task,
             self.args,
             self.pool,
             dict(sorted(self.fields.items())),
-            triggers,
-            self.misfire,
+            [trigger.stored() for trigger in self.triggers],
+            self.misfire.stored(),
             self.overlap,
         ]
         return pack(value, what="the schedule")
 
     @classmethod
     def unpacked(cls, data: bytes) -> Definition:
+        """A definition as it was stored. What its triggers say is looked at when they are planned: one that cannot be
+        read here (a zone that this machine does not know) hides nothing else.
+        """
         task, args, pool, fields, triggers, misfire, overlap = unpack(data)
-        return cls(task, args, pool, fields, tuple(Trigger(*parts) for parts in triggers), misfire, overlap)
+        return cls(task, args, pool, fields, tuple(map(_restored, triggers)), read_misfire(misfire), overlap)
 
     @property
     def digest(self) -> str:
@@ -81,15 +67,14 @@ class Definition:
         )
 
 
-def check_policies(misfire: object, overlap: object) -> None:
-    """Return if they are policies, else refuse them."""
-    for what, policy, known in (("misfire", misfire, tuple(MISFIRES)), ("overlap", overlap, OVERLAPS)):
-        if not isinstance(policy, str) or policy not in known:
-            raise BadInput(
-                f"{what} {policy!r:.40} is not a policy of this version", hint=f"one of: {', '.join(known)}"
-            )
+def _restored(stored: Any) -> Trigger:
+    """A trigger as it is stored, or as it was in the days when all were cron: name, cron, tz, dst."""
+    if isinstance(stored, list):
+        return Trigger.restored(dict(zip(("name", "cron", "tz", "dst"), stored, strict=True)))
+    return Trigger.restored(stored)
 
 
-def month(instant_ms: int) -> str:
-    """YYYYMM of an instant in UTC: fire records are kept by month."""
-    return f"{datetime.fromtimestamp(instant_ms / 1000, UTC):%Y%m}"
+def check_overlap(overlap: object) -> None:
+    """Return if it is a policy, else refuse it."""
+    if not isinstance(overlap, str) or overlap not in OVERLAPS:
+        raise BadInput(f"overlap {overlap!r:.40} is not a policy", hint=f"one of: {', '.join(OVERLAPS)}")

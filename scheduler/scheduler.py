@@ -10,11 +10,13 @@ from ..lease.ids import fire_id
 from ..lease.jobs import FIRE, News
 from ..lease.ledger import Ledger
 from ..lease.ledgers import Ledgers
+from ..lease.payload import digest
 from ..scripts import Call
 from ..scripts.errors import Conflict, NotFound, StoreUnreachable, TenureError
 from ..scripts.loader import Arg
-from .definition import Definition, month
-from .plan import plan
+from .definition import Definition
+from .plan import Fire, Skip, month, plan
+from .trigger import Trigger
 
 TENANTS = 32
 TRIGGERS = 100
@@ -78,48 +80,73 @@ class Scheduler:
         self,
         ledger: Ledger,
         now: int,
-        trigger_name: bytes,
+        trigger: bytes,
         job_key: bytes,
         revision: bytes,
         planned: bytes,
         packed: bytes,
+        anchor: bytes,
     ) -> Call[list[News]] | None:
-        name, key = trigger_name.decode(), job_key.decode()
+        name, key = trigger.decode(), job_key.decode()
         try:
             definition = Definition.unpacked(packed)
-            trigger = definition.trigger(name)
-            decided = plan(trigger, int(planned), now)
+            one = definition.trigger(name)
+            decided = plan(one.times(int(anchor or 0)), int(planned), now, definition.misfire)
         except (
             ValueError,
             TypeError,
         ) as exc:  # an unknown zone, a damaged row: the others must not wait for it
             _log.error("schedule %s of tenant %s cannot be planned here: %s", key, ledger.tenant, exc)
             return None
-        fields: dict[str, Arg] = {
-            "repeat_rule": trigger.rule,
-            **definition.fields,
-            "fire": f"{name}:{key}",
-            "fire_time": decided.instant,
-        }
-        if definition.args:
-            fields["args"] = definition.args
         args: dict[str, Arg] = {
             "job_key": key,
             "trigger": name,
             "revision": revision,
             "planned": int(planned),
-            "instant": decided.instant,
             "following": "" if decided.following is None else decided.following,
-            "passed": decided.passed,
-            "passed_to": "" if decided.passed_to is None else decided.passed_to,
-            "month": month(decided.instant),
+            "made": now,
             "scheduler": self.name,
-            "id": fire_id(ledger.tenant, key, name, decided.instant),
             "task": definition.task,
             "pool": definition.pool,
+            "pace": 1000 // definition.misfire.rate,
+            "jitter": jitter_ms(ledger.tenant, key, one),
+            "overlap": definition.overlap,
         }
-        rest: list[Arg] = [part for pair in fields.items() for part in pair]
-        return Call("fire", ledger.keys.home, args, lambda reply: _news(ledger.tenant, reply), rest)
+        items = [part for step in decided.steps for part in _items(step, ledger.tenant, key, definition, one)]
+        return Call("fire", ledger.keys.home, args, lambda reply: _news(ledger.tenant, reply), items)
+
+
+def jitter_ms(tenant: str, job_key: str, trigger: Trigger) -> int:
+    """How much later the jobs of a trigger are due: the same for each of its fires, spread over the schedules."""
+    if not trigger.jitter_ms:
+        return 0
+    return int(digest(tenant, job_key, trigger.name), 16) % (trigger.jitter_ms + 1)
+
+
+def _items(step: Skip | Fire, tenant: str, key: str, definition: Definition, trigger: Trigger) -> list[Arg]:
+    """One step of a plan, as the script has it."""
+    if isinstance(step, Skip):
+        return [
+            part
+            for one in step.stretches
+            for part in ("skipped", step.reason, one.month, one.first, one.last, one.many, "", "", 0)
+        ]
+    fields: dict[str, Arg] = {
+        **definition.fields,
+        "fire": f"{trigger.name}:{key}",
+        "fire_time": step.instant,
+        "repeat_rule": trigger.rule,
+    }
+    if definition.args:
+        fields["args"] = definition.args
+    if trigger.priority is not None:
+        fields["priority"] = trigger.priority
+    if step.paced:
+        fields["priority"] = definition.misfire.priority
+    id_ = fire_id(tenant, key, trigger.name, step.instant)
+    head: list[Arg] = [step.outcome, step.reason, month(step.instant), step.instant, step.instant, 1]
+    pairs = [part for pair in fields.items() for part in pair]
+    return [*head, id_, "1" if step.paced else "", len(fields), *pairs]
 
 
 def _news(tenant: str, reply: Any) -> list[News]:

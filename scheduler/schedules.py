@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..lease.jobs import FIRE, News
@@ -14,11 +14,14 @@ from ..lease.requests import Options, row_fields
 from ..lease.tasks import Task
 from ..lease.views import pairs
 from ..scripts import Call
-from ..scripts.errors import BadInput, NotFound, StalePlan, TenureError
+from ..scripts.errors import BadInput, NotFound, StalePlan
 from ..scripts.loader import Arg, texts
-from .definition import Definition, Trigger, month
+from .definition import Definition
+from .due import instants, passed_over
 from .job_key import JobKey
-from .plan import plan
+from .misfire import read_misfire
+from .times import Times
+from .trigger import Trigger
 
 _TRIGGER = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 DEFAULT_TRIGGER = "default"
@@ -38,6 +41,12 @@ class ScheduleView:
     last_fires: Mapping[str, int]
     declared: bool = False
     """Whether it is as code declares it; one that was put since by somebody else is not."""
+    anchors: Mapping[str, int] = field(default_factory=dict[str, int])
+    """From when its triggers count, of those that do."""
+
+    def times(self, trigger: Trigger) -> Times:
+        """When one of its triggers fires. Raises BadInput for one that cannot be read here."""
+        return trigger.times(self.anchors.get(trigger.name, 0))
 
     @property
     def exhausted(self) -> bool:
@@ -83,7 +92,7 @@ class Schedules:
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
         options: Options | None = None,
-        misfire: str = "fire_once",
+        misfire: object = "fire_once",
         overlap: str = "allow",
         expected_revision: int | None = None,
         declared: bool = False,
@@ -101,7 +110,7 @@ class Schedules:
                 name: str(value) for name, value in row_fields(task, replace(chosen, source="cron")).items()
             },
             triggers=tuple(triggers),
-            misfire=misfire,
+            misfire=read_misfire(misfire),
             overlap=overlap,
         )
         check_triggers(triggers)
@@ -120,29 +129,48 @@ class Schedules:
         moment = self.ledger.index.take(FIRE, 0).now_ms
         stored = self._stored(key)
         same = stored.get("digest") == definition.digest.encode()
-        last = _instants(stored, "last")
+        last, anchors = instants(stored, "last"), self._anchors(stored, definition, moment)
         rest: list[str | int] = []
         for trigger in definition.triggers:
-            first = trigger.expression().next_ms(max(moment, last.get(trigger.name, 0)))
+            anchor = anchors.get(trigger.name)
+            times = trigger.times(moment if anchor is None else anchor)
+            first = times.next_ms(max(moment, last.get(trigger.name, 0)))
             if first is None and not same:
                 raise BadInput(
-                    f"trigger {trigger.name!r} of {key} never fires again: {trigger.cron!r}",
-                    hint=f"tenure cron explain {trigger.cron!r}",
+                    f"trigger {trigger.name!r} of {key} never fires again: {trigger.rule!r}",
+                    hint=f"tenure cron explain {trigger.cron!r}"
+                    if trigger.cron
+                    else "is its end, or its one time, past?",
                 )
-            rest += [trigger.name, NEVER if first is None else first]
+            rest += [trigger.name, NEVER if first is None else first, "" if anchor is None else anchor]
         self.ledger.index.register(self.ledger.tenant)
         revision, changed, earliest, version = self._run(
             "schedule_put",
-            rest,
+            [*rest, *passed_over(stored, moment, "superseded")],
             job_key=str(key),
             definition=definition.packed(),
             digest=definition.digest,
             expected="" if expected_revision is None else expected_revision,
-            month=month(moment),
+            seen=stored.get("revision", b"0"),
             declared="1" if declared else "",
+            triggers=len(definition.triggers),
         )
         self.tell(earliest, version)
         return Put(int(revision), changed != "", changed == "new")
+
+    def _anchors(self, stored: Mapping[str, bytes], definition: Definition, moment: int) -> dict[str, int]:
+        """From when each trigger counts that needs it: a trigger that stays as it is goes on counting."""
+        old = (
+            {trigger.name: trigger for trigger in Definition.unpacked(stored["definition"]).triggers}
+            if stored
+            else {}
+        )
+        known = instants(stored, "anchor")
+        return {
+            one.name: known.get(one.name, moment) if old.get(one.name) == one else moment
+            for one in definition.triggers
+            if one.anchored
+        }
 
     def delete(self, job_key: JobKey | str, *, expected_revision: int | None = None) -> bool:
         """Delete a schedule; answers whether there was one. What it has fired stays, jobs and records.
@@ -156,7 +184,7 @@ class Schedules:
             try:
                 found, earliest, version = self._run(
                     "schedule_delete",
-                    _due(stored, self.ledger.index.take(FIRE, 0).now_ms),
+                    passed_over(stored, self.ledger.index.take(FIRE, 0).now_ms, "deleted"),
                     job_key=str(key),
                     expected="" if expected_revision is None else expected_revision,
                     token=token,
@@ -196,13 +224,12 @@ class Schedules:
         view = self.get(job_key)
         planned: list[tuple[str, int]] = []
         for trigger in view.definition.triggers:
-            at = view.next_fires.get(trigger.name)
-            expression = trigger.expression()
+            at, times = view.next_fires.get(trigger.name), view.times(trigger)
             for _ in range(count):
                 if at is None:
                     break
                 planned.append((trigger.name, at))
-                at = expression.next_ms(at)
+                at = times.next_ms(at)
         return sorted(planned, key=lambda pair: pair[1])[:count]
 
     def fires(
@@ -271,31 +298,6 @@ def check_triggers(triggers: Sequence[Trigger]) -> Sequence[Trigger]:
     return triggers
 
 
-def _due(stored: Mapping[str, bytes], now: int) -> Sequence[str | int]:
-    """What is due of each trigger, as the script's REST has it: trigger, planned, last, count, following, month."""
-    rest: list[str | int] = []
-    for name, planned in _instants(stored, "next").items():
-        if planned > now:
-            continue
-        last, count, following = "", 1, ""
-        try:
-            found = plan(Definition.unpacked(stored["definition"]).trigger(name), planned, now)
-        except (TenureError, ValueError, TypeError, KeyError):
-            found = None  # damaged, or of a zone that is unknown here: it can be deleted all the same
-        if found:
-            last = str(found.instant) if found.passed else ""
-            count, following = found.passed + 1, "" if found.following is None else str(found.following)
-        rest += [name, planned, last, count, following, month(found.instant if found else planned)]
-    return rest
-
-
-def _instants(stored: Mapping[str, bytes], kind: str) -> Mapping[str, int]:
-    """The `next` or `last` instants of a schedule, by trigger."""
-    return {
-        name[len(kind) + 1 :]: int(value) for name, value in stored.items() if name.startswith(f"{kind}:")
-    }
-
-
 def _as_is(reply: Any) -> Any:
     return reply
 
@@ -306,9 +308,10 @@ def _view(tenant: str, job_key: str, fields: Mapping[str, bytes]) -> ScheduleVie
         job_key=JobKey.parse(job_key),
         revision=int(fields["revision"]),
         definition=Definition.unpacked(fields["definition"]),
-        next_fires=_instants(fields, "next"),
-        last_fires=_instants(fields, "last"),
+        next_fires=instants(fields, "next"),
+        last_fires=instants(fields, "last"),
         declared=fields.get("declared") == b"1",
+        anchors=instants(fields, "anchor"),
     )
 
 

@@ -31,7 +31,7 @@ class BadTrigger(BadInput):
     def __init__(self, name: str, errors: list[tuple[str, BadInput]]) -> None:
         said = "; ".join(f"{field}: {error}" for field, error in errors)
         super().__init__(f"trigger {name!r:.60}: {said}", hint=errors[0][1].hint)
-        self.errors = [(field, str(error)) for field, error in errors]
+        self.errors = errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,14 @@ class Trigger:
         if errors:
             raise BadTrigger(str(self.name), errors)
 
+    @classmethod
+    def restored(cls, stored: Mapping[str, Any]) -> Trigger:
+        """A trigger from what `stored` gave, taken as it is: what cannot be read here is found when it is planned."""
+        trigger = object.__new__(cls)
+        for one in fields(cls):
+            object.__setattr__(trigger, one.name, stored.get(one.name, one.default))
+        return trigger
+
     def stored(self) -> dict[str, Any]:
         """The values that are given, in their one spelling; `Trigger(**stored)` is an equal trigger."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -79,9 +87,11 @@ class Trigger:
         return next(kind for kind in KINDS if getattr(self, kind) is not None)
 
     @property
-    def text(self) -> str:
-        """What it says, in short: the value of its kind."""
-        return str(getattr(self, self.kind))
+    def rule(self) -> str:
+        """What makes it fire again, in a line, as each job it makes keeps it."""
+        value = getattr(self, self.kind)
+        text = value if self.kind == "cron" else f"{self.kind} {value}"
+        return text if self.tz == "UTC" else f"{text} {self.tz}"
 
     @property
     def anchored(self) -> bool:

@@ -115,7 +115,13 @@ TENANT_KEYS = (
     ),
     Key("progress", "p:{id}", "hash", "progress of a background task", "with the row"),
     Key("lines", "pl:{id}", "list", "log lines of a background task, the newest 1,000", "with the row"),
-    Key("schedule", "s:{job_key}", "hash", "a schedule: revision, definition, next and last fires", "delete"),
+    Key(
+        "schedule",
+        "s:{job_key}",
+        "hash",
+        "a schedule: revision, definition, by trigger next and last fires and what it counts from, its last job",
+        "delete",
+    ),
     Key("schedules", "names", "zset", "JobKeys in the order of their names", "delete"),
     Key("triggers", "t", "zset", "triggers by next fire", "fire, put, delete"),
     Key(

@@ -47,9 +47,9 @@ from .lease.sweep import Sweep
 from .lease.tasks import DEFAULT_POOL, Registry, Task, check_key
 from .schedule_book import Declared, ScheduleBook
 from .scheduler.cron import Dst
-from .scheduler.definition import Trigger
 from .scheduler.job_key import JobKey
 from .scheduler.schedules import DEFAULT_TRIGGER
+from .scheduler.trigger import Trigger
 from .scripts import Scripts
 from .scripts.errors import BadInput, JobFailed, StoreUnreachable, TenureError
 from .settings import Settings, safe_url
@@ -325,7 +325,7 @@ class Tenure:
         *,
         tz: str = "UTC",
         dst: Dst = "standard",
-        misfire: str = "fire_once",
+        misfire: object = "fire_once",
         overlap: str = "allow",
         tenant: str = "default",
         **options: Unpack[TaskOptions],

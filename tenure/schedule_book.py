@@ -10,9 +10,11 @@ from .lease.durations import Duration
 from .lease.requests import Options
 from .lease.tasks import Task
 from .scheduler.cron import Dst
-from .scheduler.definition import Trigger, check_policies
+from .scheduler.definition import check_overlap
 from .scheduler.job_key import JobKey
+from .scheduler.misfire import read_misfire
 from .scheduler.schedules import DEFAULT_TRIGGER, Fire, Put, Schedules, ScheduleView
+from .scheduler.trigger import Trigger
 from .scripts.errors import BadInput, NotFound, StoreUnreachable, TenureError
 from .scripts.keys import check_tenant
 
@@ -26,13 +28,13 @@ class Declared:
 
     job_key: JobKey
     trigger: Trigger
-    misfire: str
+    misfire: object
     overlap: str
     tenant: str
 
     def __post_init__(self) -> None:
-        self.trigger.expression()
-        check_policies(self.misfire, self.overlap)
+        read_misfire(self.misfire)
+        check_overlap(self.overlap)
         check_tenant(self.tenant)
 
 
@@ -77,8 +79,8 @@ class ScheduleBook:
         known = self._declared.setdefault((one.tenant, one.job_key), (one, task.key))
         if known != (one, task.key):
             raise BadInput(
-                f"schedule {one.job_key} of tenant {one.tenant} is declared twice: {known[0].trigger.cron!r} and "
-                f"{one.trigger.cron!r}",
+                f"schedule {one.job_key} of tenant {one.tenant} is declared twice: {known[0].trigger.rule!r} and "
+                f"{one.trigger.rule!r}",
                 hint="give one of the two another key",
             )
 
@@ -144,7 +146,7 @@ class ScheduleBook:
         tz: str = "UTC",
         dst: Dst = "standard",
         tenant: str = "default",
-        misfire: str = "fire_once",
+        misfire: object = "fire_once",
         overlap: str = "allow",
         expected_revision: int | None = None,
         **options: Unpack[FireOptions],

@@ -18,9 +18,10 @@ from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
 from tenure.lease.tasks import Task
-from tenure.scheduler.definition import Trigger, month
+from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Fire, Schedules
+from tenure.scheduler.trigger import Trigger
 from tenure.scripts import Scripts
 from tenure.scripts.errors import StaleFence, StoreUnreachable, WrongState
 from tenure.testing import START, Died, Faults, Invariants, dump

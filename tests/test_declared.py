@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tenure import Ctx, JobKey, Tenure
-from tenure.scheduler.definition import Trigger, month
+from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
+from tenure.scheduler.trigger import Trigger
 from tenure.scripts.errors import StoreUnreachable
 from tenure.scripts.loader import Scripts
 

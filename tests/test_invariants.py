@@ -12,9 +12,10 @@ from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, NextChunk, Outcome, Succeed
 from tenure.lease.tasks import Task
-from tenure.scheduler.definition import Trigger, month
+from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Schedules
+from tenure.scheduler.trigger import Trigger
 from tenure.scripts import Index
 from tenure.testing import START, Invariants, Server, wipe
 

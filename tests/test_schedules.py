@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,10 +14,13 @@ from tenure.lease.ledger import Ledger
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.payload import unpack_args
 from tenure.lease.tasks import Task
-from tenure.scheduler.definition import Definition, Trigger, month
-from tenure.scheduler.plan import Plan, plan
+from tenure.scheduler.definition import Definition
+from tenure.scheduler.misfire import Misfire
+from tenure.scheduler.plan import Fire, Passed, Plan, Skip, month, plan
 from tenure.scheduler.scheduler import Scheduler
-from tenure.scheduler.schedules import Fire, Put, Schedules
+from tenure.scheduler.schedules import Fire as Record
+from tenure.scheduler.schedules import Put, Schedules
+from tenure.scheduler.trigger import Trigger
 from tenure.scripts import Call
 from tenure.scripts.errors import BadInput, NotFound, StalePlan, StoreUnreachable
 from tenure.scripts.loader import Arg
@@ -45,7 +49,7 @@ def round_at(ledgers: Ledgers, now: int, name: str = "one") -> float:
     return Scheduler(at(ledgers, now), name).round()
 
 
-def fires(schedules: Schedules, job_key: str = "reports.daily", instant: int = START) -> list[Fire]:
+def fires(schedules: Schedules, job_key: str = "reports.daily", instant: int = START) -> list[Record]:
     """The fire records of the month, oldest first."""
     found, more = schedules.fires(job_key, month=month(instant), limit=10_000)
     assert more is None
@@ -140,20 +144,21 @@ def test_a_put_made_from_an_old_revision_is_refused(schedules: Schedules, store:
 @pytest.mark.parametrize(
     ("triggers", "rule"),
     [
-        ([], "at least one"),
-        ([Trigger("a", "0 * * * * ?"), Trigger("a", "0 0 * * * ?")], "names of their own"),
-        ([Trigger("A b", "0 * * * * ?")], "trigger name"),
-        ([Trigger("a", "0 0 20 19 8 ? 2019")], "never fires again"),
-        ([Trigger("a", "0 0 0 30 2 ?")], "never fires"),
-        ([Trigger("a", "61 * * * * ?")], "61"),
-        ([Trigger("a", "0 * * * * ?", tz="Mars/Olympus")], "Mars/Olympus"),
+        (list, "at least one"),
+        (lambda: [Trigger("a", "0 * * * * ?"), Trigger("a", "0 0 * * * ?")], "names of their own"),
+        (lambda: [Trigger("A b", "0 * * * * ?")], "trigger name"),
+        (lambda: [Trigger("a", "0 0 20 19 8 ? 2019")], "never fires again"),
+        (lambda: [Trigger("a", at="2019-08-19T20:00:00Z")], "never fires again"),
+        (lambda: [Trigger("a", "0 0 0 30 2 ?")], "never fires"),
+        (lambda: [Trigger("a", "61 * * * * ?")], "61"),
+        (lambda: [Trigger("a", "0 * * * * ?", tz="Mars/Olympus")], "Mars/Olympus"),
     ],
 )
 def test_a_schedule_that_cannot_fire_is_not_stored(
-    schedules: Schedules, store: Store, triggers: list[Trigger], rule: str
+    schedules: Schedules, store: Store, triggers: Callable[[], list[Trigger]], rule: str
 ) -> None:
     with store.unchanged(), pytest.raises(BadInput, match=rule):
-        schedules.put("reports.daily", TASK, triggers)
+        schedules.put("reports.daily", TASK, triggers())
 
 
 def test_schedules_are_listed_in_the_order_of_their_names(schedules: Schedules) -> None:
@@ -591,17 +596,21 @@ def test_a_damaged_schedule_can_be_deleted(
 # -- the plan alone ---------------------------------------------------------------------------------------------------
 
 
+def coalesced(first: int, many: int) -> Skip:
+    return Skip("coalesced", (Passed(month(first), first, first + (many - 1) * MINUTE, many),))
+
+
 @pytest.mark.parametrize(
     ("late", "expected"),
     [
-        (0, Plan(FIRST, FIRST + MINUTE, 0, None)),
-        (MINUTE - 1, Plan(FIRST, FIRST + MINUTE, 0, None)),
-        (MINUTE, Plan(FIRST + MINUTE, FIRST + 2 * MINUTE, 1, FIRST)),
-        (5 * MINUTE, Plan(FIRST + 5 * MINUTE, FIRST + 6 * MINUTE, 5, FIRST + 4 * MINUTE)),
+        (0, Plan((Fire(FIRST),), FIRST + MINUTE)),
+        (MINUTE - 1, Plan((Fire(FIRST),), FIRST + MINUTE)),
+        (MINUTE, Plan((coalesced(FIRST, 1), Fire(FIRST + MINUTE)), FIRST + 2 * MINUTE)),
+        (5 * MINUTE, Plan((coalesced(FIRST, 5), Fire(FIRST + 5 * MINUTE)), FIRST + 6 * MINUTE)),
     ],
 )
 def test_the_newest_due_instant_fires_and_takes_the_older_ones_with_it(late: int, expected: Plan) -> None:
-    assert plan(EVERY_MINUTE[0], FIRST, FIRST + late) == expected
+    assert plan(EVERY_MINUTE[0].times(0), FIRST, FIRST + late, Misfire()) == expected
 
 
 # -- what goes wrong beside it ----------------------------------------------------------------------------------------
@@ -614,10 +623,11 @@ def test_a_first_instant_that_has_passed_is_refused(schedules: Schedules, store:
         "definition": definition.packed(),
         "digest": definition.digest,
         "expected": "",
-        "month": month(START),
+        "seen": "0",
         "declared": "",
+        "triggers": 1,
     }
-    call = Call("schedule_put", schedules.ledger.keys.home, args, list, ["default", START])
+    call = Call("schedule_put", schedules.ledger.keys.home, args, list, ["default", START, ""])
 
     with store.unchanged(), pytest.raises(StalePlan, match="not after now"):
         schedules.ledger.scripts.run(call)

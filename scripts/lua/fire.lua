@@ -1,53 +1,92 @@
--- Fire one planned instant of a trigger: compare-and-set of its next fire time, the fire record and the job, together.
--- Any number of schedulers may try; one moves the trigger, the others are told the plan is stale.
+-- Bring a due trigger up to date: what becomes of its due instants is recorded, those that fire get their jobs, and the next
+-- one is planned. Any number of schedulers may try; one moves the trigger, the others are told that the plan is stale.
 --
 -- KEYS home       hash  the tenant's meta
 -- ARGV job_key    text  which schedule
 -- ARGV trigger    text  which of its triggers
 -- ARGV revision   text  the revision the plan was made from
 -- ARGV planned    ms    the next fire time the plan was made from
--- ARGV instant    ms    the instant that fires: `planned`, or the newest due one
 -- ARGV following  text  the next fire time from now on; empty: there is none
--- ARGV passed     int   how many planned instants from `planned` to before `instant` are coalesced into it
--- ARGV passed_to  text  the last of them
--- ARGV month      text  YYYYMM of `instant` in UTC
+-- ARGV made       ms    when the plan was made
 -- ARGV scheduler  text  who fires
--- ARGV id         text  the job's id, computed from tenant, JobKey, trigger and instant
 -- ARGV task       text  what to run
 -- ARGV pool       text  where
--- REST field value      of the job's row
--- GIVES           {job id, news: {pool, due, version}, earliest fire or "", version}
+-- ARGV pace       ms    the shortest time between two jobs that are paced
+-- ARGV jitter     ms    how much later the jobs are due
+-- ARGV overlap    text  what if the job of the last fire has not ended: allow, skip or cancel_running
+-- ITEMS           outcome reason month first last count id paced pairs, then that many pairs of (field, value) of the job's row;
+--                 with an id `first` fires, without one they are passed over; oldest first
+-- GIVES           {how many jobs, news: {pool, due, version}, earliest fire or "", version}
 -- FAILS           NOT_FOUND STALE_PLAN BAD_INPUT
 
+local STALE_MS = 10000
+
 local key = K.schedule(job_key)
-local at_revision, next_fire, last_fire =
-  unpack(redis.call('HMGET', key, 'revision', 'next:' .. trigger, 'last:' .. trigger))
+local at_revision, next_fire, last_fire, paced_until =
+  unpack(redis.call('HMGET', key, 'revision', 'next:' .. trigger, 'last:' .. trigger, 'pace:' .. trigger))
 if not at_revision then return refuse('NOT_FOUND', 'schedule ' .. job_key .. ' is not stored') end
 
-if last_fire == text(instant) and next_fire ~= text(planned) and redis.call('EXISTS', K.row(id)) == 1 then
-  return {id, {}, earliest_fire(), text(read_clock())}
-end
-if at_revision ~= revision or tonumber(next_fire or -1) ~= planned then
-  return refuse('STALE_PLAN', 'trigger ' .. trigger .. ' of ' .. job_key .. ' is at revision ' .. at_revision
-    .. ' with next fire ' .. (next_fire or 'none') .. ', the plan was for ' .. revision .. ' and ' .. text(planned))
-end
-if instant > now or instant < planned or (following ~= '' and tonumber(following) <= instant) then
-  return refuse('BAD_INPUT', 'fire of ' .. job_key .. ' at ' .. text(instant) .. ' refused: not due, or the next one not later')
+local steps, newest, at = {}, planned - 1, FIRST
+while at <= #ARGV do
+  local step = {}
+  step.outcome, step.reason, step.month, step.first, step.last, step.count, step.id, step.paced, step.pairs =
+    unpack(ARGV, at, at + 8)
+  step.fields = {unpack(ARGV, at + 9, at + 8 + 2 * step.pairs)}
+  at = at + 9 + 2 * step.pairs
+  steps[#steps + 1] = step
+  if tonumber(step.first) <= newest then
+    return refuse('BAD_INPUT', 'fire of ' .. job_key .. ' refused: ' .. step.first .. ' is not after ' .. text(newest))
+  end
+  newest = tonumber(step.last)
 end
 
-local job = create(id, task, pool, now, {unpack(ARGV, FIRST)})
-announce(job)
-if passed > 0 then
-  record_fire(job_key, trigger, month, {text(planned), 'skipped', 'coalesced', '', text(now), scheduler, passed_to, text(passed)})
+local last_step = steps[#steps]
+if last_step and last_step.id ~= '' and last_fire == last_step.first and next_fire ~= text(planned)
+  and redis.call('EXISTS', K.row(last_step.id)) == 1 then
+  return {'0', {}, earliest_fire(), text(read_clock())}
 end
-record_fire(job_key, trigger, month, {text(instant), 'fired', '', id, text(now), scheduler, '', '1'})
-redis.call('HSET', key, 'last:' .. trigger, text(instant))
-local member = trigger .. ':' .. job_key
-if following == '' then
-  redis.call('HDEL', key, 'next:' .. trigger)
-  redis.call('ZREM', K.triggers(), member)
-else
-  redis.call('HSET', key, 'next:' .. trigger, following)
-  redis.call('ZADD', K.triggers(), following, member)
+if at_revision ~= revision or tonumber(next_fire or -1) ~= planned or now - made > STALE_MS then
+  return refuse('STALE_PLAN', 'trigger ' .. trigger .. ' of ' .. job_key .. ' is at revision ' .. at_revision
+    .. ' with next fire ' .. (next_fire or 'none') .. ', the plan was for ' .. revision .. ' and ' .. text(planned)
+    .. ', made at ' .. text(made))
 end
-return {id, news(), earliest_fire(), tick()}
+if newest > now or planned > now or (following ~= '' and tonumber(following) <= newest) then
+  return refuse('BAD_INPUT', 'fire of ' .. job_key .. ' up to ' .. text(newest) .. ' refused: not due, or the next one not later')
+end
+
+-- Jobs that are paced wait for each other, also for those of the calls before.
+local free = math.max(now, tonumber(paced_until or 0))
+local function due_of(step)
+  if step.paced ~= '1' then return now + jitter end
+  local due = free
+  free = free + pace
+  return due
+end
+
+-- Whether the job of the schedule's last fire stands in the way; under `cancel_running` it is canceled and does not.
+local function overlaps()
+  local before = overlap ~= 'allow' and redis.call('HGET', key, 'job')
+  local job = before and load(before)
+  if not job or ENDED[job.state] then return false end
+  if overlap == 'skip' then return true end
+  stop(job, 'cancel', 'schedule ' .. job_key, 'its next fire is due')
+  return false
+end
+
+local made_jobs = 0
+for _, step in ipairs(steps) do
+  if step.id == '' then
+    record_passed(job_key, trigger, scheduler, step.reason, step.month, step.first, step.last, step.count)
+  elseif overlaps() then
+    record_passed(job_key, trigger, scheduler, 'overlap', step.month, step.first, step.last, '1')
+  else
+    announce(create(step.id, task, pool, due_of(step), step.fields))
+    record_fire(job_key, trigger, step.month,
+      {step.first, step.outcome, step.reason, step.id, text(now), scheduler, '', '1'})
+    redis.call('HSET', key, 'last:' .. trigger, step.first, 'job', step.id)
+    made_jobs = made_jobs + 1
+  end
+end
+if free > now and last_step.paced == '1' then redis.call('HSET', key, 'pace:' .. trigger, text(free)) end
+plan_next(job_key, trigger, following)
+return {text(made_jobs), news(), earliest_fire(), tick()}

@@ -195,21 +195,25 @@ def _odd_json(first: Planned, last: Planned, count: int) -> dict[str, object]:
 
 def _row(view: ScheduleView) -> tuple[str, str, str, str]:
     first = min(view.next_fires.values(), default=None)
-    crons = "; ".join(trigger.cron for trigger in view.definition.triggers)
-    return str(view.job_key), "exhausted" if first is None else local_time(first), crons, view.definition.task
+    rules = "; ".join(trigger.rule for trigger in view.definition.triggers)
+    return str(view.job_key), "exhausted" if first is None else local_time(first), rules, view.definition.task
 
 
 def _fields(view: ScheduleView) -> Iterator[tuple[str, str | int]]:
     yield "tenant", view.tenant
     yield "task", view.definition.task
     yield "pool", view.definition.pool
-    yield "misfire", view.definition.misfire
+    yield "misfire", str(view.definition.misfire.stored())
     yield "overlap", view.definition.overlap
     yield "revision", view.revision
     yield "declared", "in code" if view.declared else "no"
     for trigger in view.definition.triggers:
-        yield f"trigger {trigger.name}", f"{trigger.cron}  tz={trigger.tz} dst={trigger.dst}"
-        yield "  means", trigger.expression().describe()
+        yield (
+            f"trigger {trigger.name}",
+            f"{getattr(trigger, trigger.kind)}  tz={trigger.tz} dst={trigger.dst}",
+        )
+        if trigger.cron:
+            yield "  means", trigger.expression().describe()
         yield "  next fire", local_time(view.next_fires.get(trigger.name))
         yield "  last fire", local_time(view.last_fires.get(trigger.name))
 

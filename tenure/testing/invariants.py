@@ -23,6 +23,8 @@ from .dump import Dump
 
 BAND = 1 << 42
 SAFE_INTEGER = 1 << 53
+FIRED = ("fired", "misfired")
+"""The outcomes of an instant that has a job."""
 _REASONS: dict[State, tuple[str | None, ...]] = {
     State.DEAD: tuple(DeadReason),
     State.FAILED: (DeadReason.ATTEMPTS_EXHAUSTED, DeadReason.PERMANENT_ERROR),
@@ -543,9 +545,9 @@ def _fires_are_recorded_once(tenant: Tenant) -> Said:
             instant, outcome, _reason, job, _at, _scheduler, until, _count = record.decode().split(" ")
             last = int(instant) if until == "-" else int(until)
             spans.setdefault((trigger, job_key), []).append((int(instant), last))
-            if outcome == "fired" and job != fire_id(tenant.name, job_key, trigger, int(instant)):
+            if outcome in FIRED and job != fire_id(tenant.name, job_key, trigger, int(instant)):
                 yield "I22", f"fire {instant} of {trigger}:{job_key} names job {job}"
-            if (outcome == "fired") == (job == "-"):
+            if (outcome in FIRED) == (job == "-"):
                 yield "I23", f"fire {instant} of {trigger}:{job_key} is {outcome} with job {job}"
     for (trigger, job_key), found in spans.items():
         for (_, end), (start, _) in zip(sorted(found), sorted(found)[1:], strict=False):

@@ -31,7 +31,7 @@ def test_schedules_are_listed_by_job_key_page_by_page(cli: Cli, stored: Tenure) 
 
     assert [one["jobKey"] for one in first["items"] + second["items"]] == ["reports.daily", "tick"]
     assert (first["hasMore"], second["hasMore"]) == (True, False)
-    assert "0 0 2 ? * MON-FRI  reports.daily\n" in cli("cron", "list").out
+    assert "0 0 2 ? * MON-FRI Asia/Shanghai  reports.daily\n" in cli("cron", "list").out
 
 
 def test_a_schedule_is_shown_as_the_api_shows_it(cli: Cli, stored: Tenure) -> None:

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from tenure import Ctx, Tenure
 from tenure.lease.ledgers import Ledgers
-from tenure.scheduler.definition import month
+from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
 from tenure.testing import InlineWorker
 

@@ -8,8 +8,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from tenure import Tenure
-from tenure.scheduler.definition import Trigger
 from tenure.scheduler.schedules import Schedules
+from tenure.scheduler.trigger import Trigger
 
 from .conftest import pointers, refused
 
@@ -165,7 +165,7 @@ def test_the_next_fires_of_all_triggers_come_in_order(client: TestClient) -> Non
 
 
 def test_fires_are_listed_newest_first_over_months(client: TestClient, shop: Tenure) -> None:
-    """Each edit of a schedule that is overdue leaves one record, at the moment of the edit."""
+    """Each edit of a schedule that is overdue leaves a record of the instants it passes over, one for each month."""
     instants = [1_790_000_000_000 + day * 20 * 86_400_000 for day in range(4)]
     for number, at in enumerate(instants):
         then = Schedules(shop.ledger().at(at))
@@ -183,10 +183,12 @@ def test_fires_are_listed_newest_first_over_months(client: TestClient, shop: Ten
         cursor = page["nextCursor"]
 
     records = everything["items"]
-    assert [record["outcome"] for record in records] == ["skipped"] * 3
+    assert {record["outcome"] for record in records} == {"skipped"}
     assert {record["reason"] for record in records} == {"superseded"}
+    assert sum(record["count"] for record in records) == 3 * 20
     assert list(records[0]) == [
-        *("jobKey", "trigger", "fireTime", "outcome", "reason", "jobId", "at", "lagMs", "scheduler")
+        *("jobKey", "trigger", "fireTime", "outcome", "reason", "jobId", "at", "lagMs", "scheduler"),
+        *("until", "count"),
     ]
     times = [record["fireTime"] for record in records]
     assert times == sorted(times, reverse=True)

@@ -8,6 +8,57 @@ local function record_fire(job_key, trigger, month, parts)
   redis.call('RPUSH', K.fires(month, trigger, job_key), table.concat(parts, ' '))
 end
 
+-- Instants that do not fire: `count` of them from `first` to `last`.
+local function record_passed(job_key, trigger, scheduler, reason, month, first, last, count)
+  record_fire(job_key, trigger, month,
+    {first, 'skipped', reason, '', text(now), scheduler, count == '1' and '' or last, count})
+end
+
+-- What is due of each trigger and is passed over, as callers work it out: from `at` on in the arguments, for each trigger its
+-- name, its planned and its following instant, and how many stretches; for each of those reason month first last count.
+local function read_due(arguments, at)
+  local due = {}
+  while at <= #arguments do
+    local trigger, planned, following, many = unpack(arguments, at, at + 3)
+    local told = {planned = planned, following = following}
+    at = at + 4
+    for nth = 1, many do
+      told[nth] = {unpack(arguments, at, at + 4)}
+      at = at + 5
+    end
+    due[trigger] = told
+  end
+  return due
+end
+
+-- Nil, or why the schedule's due instants are not those that `due` was worked out for.
+local function not_all_told(job_key, fields, due)
+  for at = 1, #fields, 2 do
+    local trigger = string.match(fields[at], '^next:(.*)$')
+    if trigger and tonumber(fields[at + 1]) <= now then
+      local told = due[trigger]
+      if not told or told.planned ~= fields[at + 1] or (tonumber(told.following) or now + 1) <= now then
+        return 'trigger ' .. trigger .. ' of ' .. job_key .. ' is due at ' .. fields[at + 1]
+          .. ', and the change was prepared for ' .. (told and told.planned or 'none')
+      end
+    end
+  end
+end
+
+local function pass_over(job_key, trigger, told)
+  for _, stretch in ipairs(told) do record_passed(job_key, trigger, '', unpack(stretch)) end
+end
+
+local function plan_next(job_key, trigger, following)
+  if following == '' then
+    redis.call('HDEL', K.schedule(job_key), 'next:' .. trigger)
+    redis.call('ZREM', K.triggers(), trigger .. ':' .. job_key)
+  else
+    redis.call('HSET', K.schedule(job_key), 'next:' .. trigger, following)
+    redis.call('ZADD', K.triggers(), following, trigger .. ':' .. job_key)
+  end
+end
+
 -- When the tenant wants to be visited for its triggers: empty when it has none.
 local function earliest_fire()
   local first = redis.call('ZRANGE', K.triggers(), 0, 0, 'WITHSCORES')[2]
