@@ -61,6 +61,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         Route("/background-tasks/{id}/events", Events(app, hub).follow),
         resource("/jobs", get=jobs.list),
         resource("/jobs/summary", get=jobs.summary),
+        resource("/jobs/runtime-status", get=jobs.runtime_status),
         resource("/jobs/{id}", get=jobs.get),
         resource("/jobs/{id}/why", get=jobs.why),
         resource("/jobs/{id}/retry", post=jobs.retry),

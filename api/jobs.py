@@ -13,6 +13,7 @@ from ..lease.jobs import JobView, Page
 from ..lease.ledger import Ledger
 from ..lease.listing import list_jobs
 from ..lease.requests import due, edited_args
+from ..lease.status import runtime_status
 from ..lease.summary import summary
 from ..lease.why import why
 from ..scripts.states import State
@@ -21,6 +22,7 @@ from .fields import Fields
 from .needs import App
 from .plain import escaped
 from .routing import answer
+from .status_views import runtime_status as status_view
 from .who import who
 
 CURSOR_LIMIT = 16_000
@@ -46,6 +48,9 @@ class Jobs:
     def summary(self, request: Request) -> Response:
         ledger = ledger_of(self._app, request)
         return answer(views.summary(summary(ledger.tenant, ledger.counts())))
+
+    def runtime_status(self, request: Request) -> Response:
+        return answer(status_view(runtime_status(ledger_of(self._app, request))))
 
     def get(self, request: Request) -> Response:
         return answer(views.job_with_attempts(ledger_of(self._app, request).get(request.path_params["id"])))

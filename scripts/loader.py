@@ -28,7 +28,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from redis import Redis, RedisCluster
 from redis.exceptions import RedisClusterException, RedisError, ResponseError
 
-from . import fields, keys, states
+from . import fields, keys, states, waits
 from .errors import StoreError, StoreFull, TenureError, refusal
 from .store_errors import store_error
 
@@ -38,6 +38,7 @@ Client = Redis | RedisCluster
 
 SHARED = (
     "base",
+    "hour",
     "row",
     "flag",
     "clusters",
@@ -106,7 +107,8 @@ class Library:
 
     def __init__(self, sources: Mapping[str, str], shared: Mapping[str, str]) -> None:
         self.contracts = {name: Contract.read(name, text) for name, text in sorted(sources.items())}
-        prelude = [keys.lua_keys(), fields.lua_fields(), states.lua_moves(), *shared.values()]
+        tables = [keys.lua_keys(), fields.lua_fields(), states.lua_moves(), waits.lua_waits()]
+        prelude = [*tables, *shared.values()]
         text = "\n".join([*prelude, *(contract.lua("@") for contract in self.contracts.values())])
         self.version = blake2b(text.encode(), digest_size=5).hexdigest()
         prefix = f"tn_{self.version}"

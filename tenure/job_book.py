@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .lease.durations import Duration
 from .lease.jobs import JobView, Page
 from .lease.requests import due, edited_args
+from .lease.status import RuntimeStatus, runtime_status
 from .lease.summary import Summary, summary
 from .lease.tasks import check_priority
 from .lease.who import whoami
@@ -44,6 +45,10 @@ class JobBook:
     def summary(self, tenant: str = "default") -> Summary:
         """How many jobs there are by state and by task, from counters."""
         return summary(tenant, self._app.ledger(tenant).counts())
+
+    def status(self, tenant: str = "default") -> RuntimeStatus:
+        """The runtime status: what runs, waits and went wrong, at this moment and over the last hour."""
+        return runtime_status(self._app.ledger(tenant))
 
     def cancel(
         self, job_id: str, reason: str = "", tenant: str = "default", *, by: str | None = None

@@ -95,7 +95,7 @@ if memo and string.sub(memo, 1, #token) == token then
 end
 
 local bands, later = heads()
-local leases, ids, passed_over = {}, {}, false
+local leases, ids, claimed, passed_over = {}, {}, {}, false
 local turn = tonumber(#bands > 1 and redis.call('HGET', K.meta(), 'turn:' .. pool) or 0)
 while #leases < want do
   local id = pick(bands, turn + #leases + 1)
@@ -105,6 +105,10 @@ while #leases < want do
   if not blocked then
     leases[#leases + 1] = lease_one(job)
     ids[#ids + 1] = id
+    if not claimed[job.task] then
+      claimed[job.task] = true
+      claimed[#claimed + 1], claimed[#claimed + 2] = 'claimed|' .. job.task, now
+    end
   else
     passed_over = true
     -- an entry without a claimable row is damage: never let it stand in front of the queue
@@ -117,7 +121,10 @@ local due = (left or passed_over) and now or later
 if passed_over then tick() end -- so that who claims sees that it is due now, and comes again at once
 local version = readvertise(pool, due)
 if #bands > 1 then redis.call('HINCRBY', K.meta(), 'turn:' .. pool, #leases) end
-if #ids > 0 then redis.call('SET', K.memo(pool, worker), token .. table.concat(ids, ' '), 'PX', MEMO_MS) end
+if #ids > 0 then
+  redis.call('SET', K.memo(pool, worker), token .. table.concat(ids, ' '), 'PX', MEMO_MS)
+  redis.call('HSET', K.figures(), 'claim|' .. pool, now, unpack(claimed))
+end
 local reason = #ids > 0 and '' or (later and 'not_due' or 'no_jobs')
 local first = math.min(soonest, next_expiry() or math.huge)
 return {version, due and text(due) or '', reason, first < math.huge and text(first) or '', unpack(leases)}

@@ -44,12 +44,14 @@ class Attempt:
     status: str
     cause: str
     fence: int
+    start: int
+    length: int
     packed: str
 
     @classmethod
     def read(cls, number: int, packed: str) -> Attempt:
-        generation, status, cause, fence, _start, _length, _chunks = packed.split(" ")
-        return cls(number, int(generation), status, cause, int(fence), packed)
+        generation, status, cause, fence, start, length, _chunks = packed.split(" ")
+        return cls(number, int(generation), status, cause, int(fence), int(start), int(length), packed)
 
     @property
     def open(self) -> bool:
@@ -304,6 +306,62 @@ def _counts_follow_from_rows(tenant: Tenant) -> Said:
     expected = Counter(f"{row.fields['task']}|{row.state}" for row in tenant.rows)
     found = {name.decode(): int(number) for name, number in tenant.one("counts", {}).items()}
     yield from _same("I3", "counts", found, dict(expected))
+
+
+def _figures_follow_from_rows(tenant: Tenant) -> Said:
+    expected: Counter[str] = Counter()
+    for row in tenant.rows:
+        if row.state in (State.RUNNING, State.DEAD):
+            expected[f"{row.state}|{row.fields['pool']}"] += 1
+        elif row.state is State.PENDING and row.number("failures"):
+            expected[f"again|{row.fields['task']}"] += 1
+    found = {name.decode(): int(number) for name, number in tenant.one("figures", {}).items()}
+    counted = {name: number for name, number in found.items() if not name.startswith(("claim|", "claimed|"))}
+    yield from _same("I3", "figures", counted, dict(expected))
+    tasks = {row.fields["task"] for row in tenant.rows}
+    for name in found:
+        if name.startswith("claimed|") and name[8:] not in tasks:
+            yield "I3", f"the last claim of task {name[8:]} is kept, which has no job any more"
+
+
+def _minutes_agree_with_rows(tenant: Tenant) -> Said:
+    """Of each minute that is kept: an attempt that began is one wait of its pool, one that ended counts for its task.
+
+    Rows that have gone since are still in the counts. A minute that the tenant clock has left over an hour ago is not
+    looked at: if it is written again, then because the clock went back.
+    """
+    meta = tenant.one("meta", {})
+    some_have_gone = any(name.startswith(b"cut:") for name in meta)
+    for (slot,), stored in tenant.all("minute").items():
+        fields = _text(stored)
+        minute = int(fields.pop("m"))
+        if minute % 61 != int(slot):
+            yield "layout", f"slot {slot} holds minute {minute}"
+        if _clock(tenant) // 60_000_000 >= minute + 61:
+            continue
+        found: Counter[str] = Counter()
+        for name, number in fields.items():
+            kind, _, of = name.partition("|")
+            found[f"{'began' if kind.isdigit() else kind}|{of}"] += int(number)
+        expected = _happened(tenant.rows, minute)
+        if some_have_gone:
+            found = Counter({name: min(found[name], number) for name, number in expected.items()})
+        yield from _same("I14", f"minute {minute}", dict(+found), dict(+expected))
+
+
+def _happened(rows: list[Row], minute: int) -> Counter[str]:
+    """What a minute must hold of the attempts of these rows."""
+    expected: Counter[str] = Counter()
+    for row in rows:
+        pool, task = row.fields["pool"], row.fields["task"]
+        for attempt in row.attempts:
+            if attempt.start // 60_000 == minute:
+                expected[f"began|{pool}"] += 1
+            if not attempt.open and (attempt.start + attempt.length) // 60_000 == minute:
+                expected[f"n|{task}"] += 1
+                expected[f"d|{task}"] += attempt.length
+                expected[f"f|{task}"] += attempt.status == "failed"
+    return expected
 
 
 def _journals_cover_rows(tenant: Tenant) -> Said:
@@ -574,6 +632,8 @@ _RULES: tuple[Callable[[Tenant], Said], ...] = (
     _the_holder_is_known,
     _sets_follow_from_rows,
     _counts_follow_from_rows,
+    _figures_follow_from_rows,
+    _minutes_agree_with_rows,
     _journals_cover_rows,
     _idempotency_keys_point_to_rows,
     _parts_of_a_job_go_with_it,

@@ -28,6 +28,7 @@ TABLE: dict[str, dict[str, int]] = {
     "/background-tasks/{id}/events": {"GET": 404, "HEAD": 404},
     "/jobs": {"GET": 200, "HEAD": 200},
     "/jobs/summary": {"GET": 200, "HEAD": 200},
+    "/jobs/runtime-status": {"GET": 200, "HEAD": 200},
     "/jobs/{id}": {"GET": 404, "HEAD": 404},
     "/jobs/{id}/why": {"GET": 404, "HEAD": 404},
     "/jobs/{id}/retry": {"POST": 404},

@@ -57,3 +57,31 @@ def test_workers_are_listed_by_name_in_pages(client: TestClient, shop: Tenure) -
 def test_an_unknown_parameter_is_refused(client: TestClient) -> None:
     assert pointers(client.get("/workers?tenant=a").json()) == ["?tenant"]
     assert pointers(client.get("/jobs/summary?task=a").json()) == ["?task"]
+
+
+def test_the_runtime_status_has_the_fields_of_the_contract(
+    client: TestClient, shop: Tenure, hand: Hand
+) -> None:
+    shop.ledgers().index.beat("w1", SAID)
+    empty = client.get("/jobs/runtime-status?tenant=other").json()
+    for task in ("reports.daily", "reports.daily", "orders.sync"):
+        enqueue(shop, task=task)
+    hand.work(Fail("no", permanent=True))
+
+    seen = client.get("/jobs/runtime-status").json()
+
+    assert set(seen) >= {
+        *("workers", "slots", "inFlight", "stuck", "backlog", "behindKeys", "oldestWaitMs", "waitMs", "dead"),
+        *("lastClaimAt", "failureRate", "meanDurationMs", "pools", "tasks"),
+    }
+    assert (seen["workers"], seen["slots"]) == ({"live": 1, "seen": 1}, {"used": 1, "offered": 4})
+    assert (seen["backlog"], seen["dead"], seen["failureRate"]) == (2, 1, 1.0)
+    assert seen["attempts"] == {"ended": 1, "failed": 1}
+    assert seen["waitMs"]["p50"] >= 0
+    assert seen["oldestWaitMs"] >= 0
+    assert seen["lastClaimAt"] is not None
+    assert seen["pools"]["advance"]["backlog"] == 2
+    assert sum(task["due"] for task in seen["tasks"].values()) == 2
+    assert empty["waitMs"] == {"p50": None, "p95": None, "p99": None, "samples": 0}
+    assert (empty["oldestWaitMs"], empty["failureRate"], empty["meanDurationMs"]) == (None, None, None)
+    assert shop.jobs.status().backlog == 2

@@ -28,6 +28,7 @@ local function open_attempt(job, fence, worker)
     set(job, 'attempts', text(job.attempts + 1))
     attempt = {number = job.attempts, generation = job.generation, status = 'running', cause = '-', fence = fence,
       start = now, length = '0', chunks = 0}
+    began(job, now, 1)
   end
   write_attempt(job, attempt)
   pack_field(job, 'w' .. attempt.number, worker)
@@ -38,8 +39,10 @@ local function end_attempt(job, status, cause, summary, stack)
   local attempt = last_attempt(job)
   if not attempt or attempt.status ~= 'running' then return end
   attempt.status, attempt.cause = status, cause or '-'
-  attempt.length = text(math.max(0, now - attempt.start))
+  local length = math.max(0, now - attempt.start)
+  attempt.length = text(length)
   write_attempt(job, attempt)
+  ended(job, status == 'failed', attempt.start + length, length)
   if summary and summary ~= '' then
     redis.call('HSET', K.errors(job.id), attempt.number, summary)
     if stack and stack ~= '' then redis.call('HSET', K.errors(job.id), attempt.number .. 's', stack) end
@@ -55,6 +58,7 @@ end
 local function forget_attempt(job)
   local attempt = last_attempt(job)
   if attempt.chunks > 0 then return end
+  began(job, attempt.start, -1)
   job.gone[#job.gone + 1] = 'a' .. attempt.number
   job.gone[#job.gone + 1] = 'w' .. attempt.number
   redis.call('HDEL', K.errors(job.id), attempt.number .. 'q', attempt.number .. 'p')

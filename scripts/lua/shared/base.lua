@@ -5,7 +5,8 @@
 -- dropped in one operation the last word counts.
 
 local namespace, tenant, now, now_us, clock, ticked, born
-local counts, places, wanted
+local MINUTE_MS = 60000
+local counts, figures, numbers, minutes, places, wanted
 
 local function text(number)
   return string.format('%.0f', number)
@@ -23,7 +24,8 @@ local function enter(home, virtual)
     now_us = now * 1000
   end
   clock, ticked, born = nil, false, nil
-  counts, places, wanted = {}, {}, {}
+  counts, figures, minutes, places, wanted = {}, {}, {}, {}, {}
+  numbers = {[K.counts()] = counts, [K.figures()] = figures}
 end
 
 -- A time as callers write it: empty is now, "+N" is N ms from now, else epoch ms. A past instant is now: what is due since then
@@ -54,6 +56,28 @@ local function count(task, state, change)
   counts[field] = (counts[field] or 0) + change
 end
 
+-- As `count`, of what is counted apart: see the key table.
+local function figure(name, of, change)
+  local field = name .. '|' .. of
+  figures[field] = (figures[field] or 0) + change
+end
+
+-- A number in the hash of the minute in which `at` is: see `hour.lua`.
+local function happened(at, of, name, change)
+  local minute = (at - at % MINUTE_MS) / MINUTE_MS
+  local named = minutes[minute]
+  if not named then
+    named = {}
+    minutes[minute] = named
+  end
+  local numbers_of = named[of]
+  if not numbers_of then
+    numbers_of = {}
+    named[of] = numbers_of
+  end
+  numbers_of[name] = (numbers_of[name] or 0) + change
+end
+
 local function add(key, score, member)
   local members = places[key] or {}
   members[member] = score
@@ -77,6 +101,26 @@ local function send(command, key, values)
   end
 end
 
+-- 61 hashes take turns to hold a minute each. One that still holds another minute, of an hour ago or of a clock that went
+-- back since, begins anew; what corrects a minute that is no longer held is dropped. The time to live only clears up after a
+-- tenant that rests.
+local SLOTS, SLOT_MS = 61, 3720000
+
+local function write_minute(minute, named)
+  local key = K.minute(minute % SLOTS)
+  if redis.call('HGET', key, 'm') ~= text(minute) then
+    if minute ~= math.floor(now / MINUTE_MS) then return end
+    redis.call('DEL', key)
+    redis.call('HSET', key, 'm', text(minute))
+    redis.call('PEXPIRE', key, SLOT_MS)
+  end
+  for of, numbers_of in pairs(named) do
+    for name, change in pairs(numbers_of) do
+      if change ~= 0 then redis.call('HINCRBY', key, name .. '|' .. of, change) end
+    end
+  end
+end
+
 local function flush()
   for key, members in pairs(places) do
     local added, dropped = {}, {}
@@ -90,11 +134,12 @@ local function flush()
     send('ZREM', key, dropped)
     send('ZADD', key, added)
   end
-  for field, change in pairs(counts) do
-    if change ~= 0 and redis.call('HINCRBY', K.counts(), field, change) == 0 then
-      redis.call('HDEL', K.counts(), field)
+  for key, fields in pairs(numbers) do
+    for field, change in pairs(fields) do
+      if change ~= 0 and redis.call('HINCRBY', key, field, change) == 0 then redis.call('HDEL', key, field) end
     end
   end
+  for minute, named in pairs(minutes) do write_minute(minute, named) end
   if ticked then redis.call('HSET', K.meta(), 'clock', text(clock)) end
   if born then redis.call('HSET', K.meta(), 'born', text(born)) end
 end

@@ -14,15 +14,17 @@ local function trim_journal(task, gone, most)
   redis.call('HINCRBY', K.meta(), 'cut:' .. task, cut)
 end
 
+-- `going` of a task's jobs go; with its last one goes what is remembered of it.
 -- A job that does not go (it waits for a person) stands in front of those that have gone. When too many have, the head of the
 -- journal is written anew without them; a slice a call, so that no call is long.
 local SLACK, HEAD = 256, 512
 
-local function close_gaps(task)
+local function close_gaps(task, going)
   local journal, living = K.journal(task), 0
   for _, state in ipairs(STATES) do
     living = living + (redis.call('HGET', K.counts(), task .. '|' .. state) or 0)
   end
+  if living == going then redis.call('HDEL', K.figures(), 'claimed|' .. task) end
   if redis.call('LLEN', journal) <= living + SLACK then return end
   local head, kept = redis.call('LRANGE', journal, 0, HEAD - 1), {}
   for at = #head, 1, -1 do
@@ -55,7 +57,7 @@ local function forget(ids)
   if #keys > 0 then redis.call('DEL', unpack(keys)) end
   for task, many in pairs(tasks) do
     trim_journal(task, gone, many + 2)
-    close_gaps(task)
+    close_gaps(task, many)
   end
 end
 

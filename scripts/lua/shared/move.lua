@@ -14,7 +14,17 @@ local function owes_its_start(job)
   return job.start_by and job.state == 'pending' and job.attempts == '0'
 end
 
+-- Running and dead jobs are counted by pool too, and by task those that wait for another try after an error.
+local function count_apart(job, change)
+  if job.state == 'running' or job.state == 'dead' then
+    figure(job.state, job.pool, change)
+  elseif job.state == 'pending' and job.failures ~= '0' then
+    figure('again', job.task, change)
+  end
+end
+
 local function leave_set(job)
+  count_apart(job, -1)
   if owes_its_start(job) then drop(K.starts(), job.id) end
   if job.state == 'pending' then
     drop(K.queue(job.pool), job.id)
@@ -27,6 +37,7 @@ local function leave_set(job)
 end
 
 local function join_set(job, lease_until)
+  count_apart(job, 1)
   if owes_its_start(job) then add(K.starts(), job.start_by, job.id) end
   if job.state == 'pending' then
     add(K.queue(job.pool), rank(job), job.id)
