@@ -1,12 +1,14 @@
 """What one worker does: `python -m bench.worker [--jobs 20000] [--slots 2]`, on a private server that ends with it.
 
 drain   no-op jobs with lease, fence and attempt record, claimed, run and settled: from the first to the last
+lane    jobs that wait for 100 ms, 100 at a time in one process: 1,000 of them are ten times 100 ms of work
 idle    from the call of enqueue to the first line of the task, one job at a time, all slots free
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import signal
 import statistics
@@ -29,6 +31,11 @@ app = Tenure()
 def noop() -> None: ...
 
 
+@app.task("rest", pool="io")
+async def rest() -> None:
+    await asyncio.sleep(0.1)
+
+
 @app.task("stamp")
 def stamp(path: str) -> None:
     now = time.time()
@@ -46,6 +53,7 @@ def main() -> None:
         client = Tenure(Settings(data=Path(folder)))
         try:
             drain(client, folder, given.jobs, given.slots)
+            lane(client, folder)
             idle(client, folder, given.samples, given.slots)
         finally:
             client.close()
@@ -64,8 +72,22 @@ def drain(client: Tenure, folder: str, jobs: int, slots: int) -> None:
     print(f"drain   {jobs / (ended - began):8,.0f} jobs/s  ({jobs} no-op jobs, 1 worker, {slots} slots)")
 
 
-def until_done(client: Tenure, jobs: int) -> float:
-    while client.ledger().counts().get(("noop", "succeeded"), 0) < jobs:
+def lane(client: Tenure, folder: str, jobs: int = 1_000, width: int = 100) -> None:
+    worker = start(folder, 1, "io", lanes={"io": f"async({width})"})
+    ledger = client.ledger()
+    try:
+        ledger.enqueue(NewJob("rest", pool="io"))
+        began = until_done(client, 1, "rest")  # it is up, and has a pace
+        for _ in range(0, jobs, 200):
+            ledger.enqueue_many([NewJob("rest", pool="io") for _ in range(200)])
+        ended = until_done(client, jobs + 1, "rest")
+    finally:
+        stop(worker)
+    print(f"lane    {ended - began:8.2f} s  ({jobs} jobs of 100 ms, 1 process, async({width}))")
+
+
+def until_done(client: Tenure, jobs: int, task: str = "noop") -> float:
+    while client.ledger().counts().get((task, "succeeded"), 0) < jobs:
         time.sleep(0.005)
     return time.perf_counter()
 
@@ -90,11 +112,14 @@ def idle(client: Tenure, folder: str, samples: int, slots: int) -> None:
     print(f"idle    {cuts[49]:8.2f} ms median, {cuts[98]:.2f} ms p99  (enqueue to start, {samples} samples)")
 
 
-def start(folder: str, slots: int) -> subprocess.Popen[bytes]:
+def start(
+    folder: str, slots: int, pool: str = "advance", lanes: dict[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     env = {**os.environ, "TENURE_DATA": folder, "PYTHONPATH": str(ROOT)}
     code = (
         "from tenure.workers import WorkerOptions, run_worker; from bench import worker; "
-        f"run_worker(worker.app, ['advance'], options=WorkerOptions(slots={slots}), logging_level='WARNING')"
+        f"options = WorkerOptions(slots={slots}, lanes={lanes or {}}); "
+        f"run_worker(worker.app, [{pool!r}], options=options, logging_level='WARNING')"
     )
     return subprocess.Popen([sys.executable, "-c", code], env=env)
 

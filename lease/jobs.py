@@ -62,6 +62,9 @@ class Lease:
     trace: str
     args: bytes
     cursor: bytes
+    alone: bool = False
+    """Whether it should share its process with no other job: it may have ended its last one, or one more loss is the
+    last."""
 
     @property
     def operation_key(self) -> str:

@@ -128,6 +128,12 @@ class Task:
         return {name: value for name, value in fields.items() if value and value != DEFAULTS.get(name)}
 
     @cached_property
+    def is_async(self) -> bool:
+        """Whether it is an `async def`: a call of it runs nothing yet, and it can run beside others."""
+        call = getattr(self.function, "__call__", None)  # noqa: B004
+        return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(call)
+
+    @cached_property
     def takes_ctx(self) -> bool:
         """Whether the first parameter is the context: named `ctx`, or annotated as Ctx."""
         first = next(iter(self._parameters), None)

@@ -45,6 +45,7 @@ def lease(tenant: str, row: list[bytes]) -> Lease:
         trace=row[16].decode() or row[0].decode(),
         args=row[17],
         cursor=row[18],
+        alone=bool(row[19]),
     )
 
 

@@ -41,10 +41,11 @@ from .lease.ledgers import Ledgers
 from .lease.loop import Loop
 from .lease.loss import LossWatch
 from .lease.outcome import Continue, Done, Skip
+from .lease.pools import PoolPlan
 from .lease.requests import JobOptions, Options, new_job
 from .lease.retry import Retry
 from .lease.sweep import Sweep
-from .lease.tasks import DEFAULT_POOL, Registry, Task, check_key
+from .lease.tasks import DEFAULT_POOL, Registry, Task, check_key, check_pool
 from .schedule_book import Declared, ScheduleBook
 from .scheduler.cron import Dst
 from .scheduler.job_key import JobKey
@@ -262,6 +263,7 @@ class Tenure:
         self._ledgers: Ledgers | None = None
         self._leases: dict[str, Leases] = {}
         self.registry = Registry()
+        self.pools: dict[str, PoolPlan] = {}
         self.schedules = ScheduleBook(self)
         self.jobs = JobBook(self)
         self.instances = InstanceBook(self)
@@ -272,7 +274,20 @@ class Tenure:
             self._settings = Settings.load(os.environ, Path.cwd())
         return self._settings
 
-    # -- tasks ----------------------------------------------------------------------------------------------------
+    # -- pools and tasks ------------------------------------------------------------------------------------------
+
+    def pool(self, name: str, *, lane: str | None = None, slots: int | None = None) -> None:
+        """Say how workers run the jobs of a pool: `lane="async(50)"` runs up to 50 `async def` jobs at a time in each
+        of `slots` processes, `"exclusive"`, the default, one. A worker's settings and options go before this.
+
+        Raises BadInput for what is no lane, a number out of range, and a pool of which something else was said.
+        """
+        check_pool(name)
+        plan = PoolPlan(lane, slots)
+        if self.pools.setdefault(name, plan) != plan:
+            raise BadInput(
+                f"pool {name!r} is declared twice, and not alike", hint="keep one app.pool(...) for each pool"
+            )
 
     def task(
         self,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeGuard, get_args
 from urllib.parse import urlsplit
 
+from .lease.pools import lanes_of
 from .scripts.errors import BadInput
 from .scripts.store_errors import safe_url
 
@@ -37,6 +38,8 @@ class Settings:
     """What the store must reach at least; None takes what it gives."""
     app: str | None = None
     """Where workers find the application: `module:name`."""
+    lanes: str | None = None
+    """Lanes of pools, over what the code declares: `io=async(50), mail=exclusive`."""
     lease_ms: int = 60_000
     renew_ms: int = 15_000
     poll_ms: int = 2_000
@@ -55,6 +58,8 @@ class Settings:
         _check_text("namespace", self.namespace, r"[a-z0-9][a-z0-9-]{0,62}", "tn, shop-test")
         if self.app is not None:
             _check_text("app", self.app, r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", "shop.jobs:app")
+        if self.lanes is not None:
+            lanes_of(self.lanes)
         for name in ("lease_ms", "renew_ms", "poll_ms"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} is {getattr(self, name)}: it must be at least 1 millisecond")
@@ -67,7 +72,7 @@ class Settings:
 
     def _check_types(self) -> None:
         for names, kind, what in (
-            (("redis_url", "rq_url", "app"), (str, type(None)), "text or None"),
+            (("redis_url", "rq_url", "app", "lanes"), (str, type(None)), "text or None"),
             (("data", "server"), (Path, type(None)), "a Path or None"),
             (("namespace",), (str,), "text"),
             (("durability",), (str, type(None)), f"one of {', '.join(DURABILITIES)}, or None"),
@@ -103,6 +108,7 @@ class Settings:
             namespace=values.text("namespace") or cls.namespace,
             durability=values.durability(),
             app=values.text("app"),
+            lanes=values.text("lanes"),
             lease_ms=values.number("lease_ms", cls.lease_ms),
             renew_ms=values.number("renew_ms", cls.renew_ms),
             poll_ms=values.number("poll_ms", cls.poll_ms),

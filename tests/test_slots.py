@@ -315,7 +315,7 @@ def registry(tmp_path: Path) -> Registry:
 
 @pytest.fixture
 def zygote(registry: Registry) -> Iterator[Zygote]:
-    zygote = Zygote(lambda ends: SlotProcess(registry, Ends(*ends)).run())
+    zygote = Zygote(lambda ends, width: SlotProcess(registry, Ends(*ends), width).run())
     yield zygote
     with suppress(OSError):
         zygote.close()

@@ -85,6 +85,21 @@ def test_rq_worker_runs_it_rq_info_sees_it_and_stop_job_cancels(
     assert process.stop() == 0, process.said()
 
 
+def test_rq_worker_runs_a_lane_that_the_settings_name(
+    env: dict[str, str], tmp_path: Path, shop: Shop, note: Path
+) -> None:
+    jobs = [shop.make("meets", str(note), 5, pool="mail") for _ in range(5)]
+    words = [sys.executable, "-m", "rq.cli", "worker", "-u", env["TENURE_REDIS_URL"], "-w", KIND, "mail"]
+
+    process = start(tmp_path, {**env, "TENURE_SLOTS": "1", "TENURE_LANES": "mail=async(5)"}, *words)
+
+    try:
+        assert [shop.ended(job).status for job in jobs] == ["succeeded"] * 5
+        assert process.stop() == 0, process.said()
+    finally:
+        process.kill()
+
+
 def test_rq_worker_pool_runs_workers_side_by_side_and_stops_them(rq: Command, shop: Shop, note: Path) -> None:
     jobs = [shop.make("nap", str(note), 600) for _ in range(2)]
     pool = rq("worker-pool", "-n", "2", "advance")

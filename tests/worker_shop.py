@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import ctypes
 import os
 import subprocess
@@ -278,3 +279,122 @@ def burns(seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         sum(range(4_000_000))
+
+
+# Coroutines that run side by side. Another process that looks at the files sees who was there, and when.
+
+app.pool("io", lane="async(20)", slots=1)
+
+
+async def until(path: str) -> None:
+    while not Path(path).exists():
+        await asyncio.sleep(0.005)
+
+
+@app.task("meets", pool="io", timeout="30s")
+async def meets(path: str, company: int) -> int:
+    """Ends when so many of its kind have begun."""
+    write(path, os.getpid())
+    while len(Path(path).read_text().split()) < company:
+        await asyncio.sleep(0.005)
+    return os.getpid()
+
+
+@app.task("waits", pool="io", timeout="60s")
+async def waits(ctx: Ctx, path: str) -> int:
+    """Ends when the file `path.go` is there."""
+    write(path, ctx.job_id, "began", os.getpid())
+    try:
+        await until(path + ".go")
+    except BaseException as exc:
+        write(path, ctx.job_id, type(exc).__name__, ctx.lost)
+        raise
+    write(path, ctx.job_id, "ended", os.getpid())
+    return os.getpid()
+
+
+@app.task("waits.blocking", pool="io", timeout="60s")
+def waits_blocking(ctx: Ctx, path: str) -> int:
+    """The same as a plain function."""
+    write(path, ctx.job_id, "began", os.getpid())
+    while not Path(path + ".go").exists():
+        time.sleep(0.005)
+    write(path, ctx.job_id, "ended", os.getpid())
+    return os.getpid()
+
+
+@app.task("stays", pool="io", timeout="60s", retry=quick)
+async def stays(ctx: Ctx, path: str) -> None:
+    """Cannot be told to stop."""
+    write(path, ctx.job_id, "began", os.getpid())
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            write(path, ctx.job_id, "told")
+
+
+@app.task("blocks", pool="io", timeout="60s", retry=quick)
+async def blocks(ctx: Ctx, path: str, seconds: float) -> None:
+    """Holds the event loop."""
+    write(path, ctx.job_id, "began", os.getpid())
+    time.sleep(seconds)
+
+
+@app.task("ends.process", pool="io")
+async def ends_process(ctx: Ctx, path: str) -> None:
+    write(path, ctx.job_id, "began", os.getpid())
+    await until(path + ".die")
+    os._exit(7)
+
+
+@app.task("exits", pool="io", retry=Retry(1))
+async def exits_beside(inner: bool) -> None:
+    async def leave() -> None:
+        sys.exit(3)
+
+    if inner:
+        await asyncio.create_task(leave())
+    await leave()
+
+
+@app.task("forks.beside", pool="io")
+async def forks_beside(path: str) -> str:
+    return "child" if os.fork() == 0 else "parent"
+
+
+seen_by_job: contextvars.ContextVar[str] = contextvars.ContextVar("seen_by_job", default="")
+
+
+@app.task("starts.others", pool="io")
+async def starts_others(ctx: Ctx, path: str) -> str:
+    """Leaves a task behind that never ends by itself; it is over when the job is."""
+
+    async def left_behind() -> None:
+        try:
+            await asyncio.sleep(600)
+        finally:
+            write(path, ctx.job_id, "left", seen_by_job.get() == ctx.job_id)
+
+    before = seen_by_job.get()
+    seen_by_job.set(ctx.job_id)
+    task = asyncio.create_task(left_behind())
+    await asyncio.sleep(0)
+    assert not task.done()
+    return before
+
+
+@app.background("counts.beside", pool="io", retry=quick)
+async def counts_beside(ctx: Ctx, to: int, other_way: bool = False) -> int:
+    for at in range(ctx.cursor.get("at", 0), to):
+        ctx.report(doing=at, message=f"at {at}")
+        if other_way:
+            ctx.checkpoint({"at": at + 1}, done=at + 1, total=to)
+        else:
+            await ctx.acheckpoint({"at": at + 1}, done=at + 1, total=to)
+    return int(ctx.cursor["at"])
+
+
+@app.task("size.beside", pool="io")
+async def size_beside(data: str) -> int:
+    return len(data)

@@ -6,7 +6,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Protocol, cast
 
@@ -14,6 +14,7 @@ from redis import Redis
 
 from ..lease.ledgers import Ledgers
 from ..lease.loop import Loop
+from ..lease.pools import PoolPlan
 from ..lease.tasks import Registry
 from ..scripts.errors import BadInput
 from ..scripts.loader import Client
@@ -22,7 +23,7 @@ VARIABLE = "TENURE_APP"
 _SHAPE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
-class TimeSettings(Protocol):
+class WorkerSettings(Protocol):
     @property
     def namespace(self) -> str: ...
     @property
@@ -31,6 +32,8 @@ class TimeSettings(Protocol):
     def renew_ms(self) -> int: ...
     @property
     def poll_ms(self) -> int: ...
+    @property
+    def lanes(self) -> str | None: ...
 
 
 class Application(Protocol):
@@ -39,7 +42,12 @@ class Application(Protocol):
     @property
     def registry(self) -> Registry: ...
     @property
-    def settings(self) -> TimeSettings: ...
+    def pools(self) -> Mapping[str, PoolPlan]:
+        """What the code says of pools."""
+        ...
+
+    @property
+    def settings(self) -> WorkerSettings: ...
     def ledgers(self) -> Ledgers: ...
     def upkeep(self) -> Sequence[Loop]:
         """What every process that stays does for the store, to be started and stopped with it."""

@@ -38,7 +38,7 @@ from .wire import Ticket
 
 SUMMARY_LIMIT = 4_000
 STACK_LIMIT = 16_000
-_OURS = (__file__, os.path.dirname(asyncio.__file__))
+_OURS = (os.path.dirname(__file__), os.path.dirname(asyncio.__file__))
 
 
 class Attempts:
@@ -64,14 +64,8 @@ class Attempts:
         return made(lambda: returned(value), task, ticket.failures)
 
     def _call(self, task: Task, ticket: Ticket) -> Any:
-        running_job.set(Origin(ticket.id, ticket.trace))
-        args, kwargs = unpack_args(ticket.args or b"")
-        if task.takes_ctx:
-            args.insert(0, Ctx(ticket, self._link))
-        value = task.function(*args, **kwargs)
-        if inspect.iscoroutine(value):
-            return self._await(value)
-        return value
+        value = called(task, ticket, self._link)
+        return self._await(value) if inspect.iscoroutine(value) else value
 
     def _await(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         if self._loop is None:
@@ -98,6 +92,18 @@ async def _end_all_but(current: asyncio.Task[Any]) -> None:
         other.cancel()
     if others:
         await asyncio.gather(*others, return_exceptions=True)
+
+
+def called(task: Task, ticket: Ticket, link: Link) -> Any:
+    """Call the task's function, with its context if it takes one, in a contextvars context that is the job's own.
+
+    Answers what it gives: perhaps a coroutine.
+    """
+    running_job.set(Origin(ticket.id, ticket.trace))
+    args, kwargs = unpack_args(ticket.args or b"")
+    if task.takes_ctx:
+        args.insert(0, Ctx(ticket, link))
+    return task.function(*args, **kwargs)
 
 
 def made(outcome: Callable[[], Outcome], task: Task, failures: int) -> Outcome:

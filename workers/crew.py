@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from collections.abc import Sequence
@@ -19,7 +20,9 @@ from .trust import Hold
 log = logging.getLogger("tenure.worker")
 
 STUCK_S = 0.25
-"""Rows that a slot was given and has not begun by then are taken back from it."""
+"""Rows that a slot was given and has not taken by then are taken back from it."""
+STALL_S = 1.0
+"""So long nothing more is given to a slot that took nothing: its event loop is blocked."""
 TIDY_S = 0.1
 ANSWER_S = 0.005
 UNKNOWN_TASK_MS = 30_000
@@ -31,9 +34,12 @@ class Crew:
         self.stopping = False
         """Whether nothing more may begin."""
         self.pools = pools
+        self.shares = [share for pool in pools for share in pool.shares]
+        """Of all pools: what has slots and rows of its own."""
         self._registry = registry
         self._outbox = outbox
         self._by_name = {pool.name: pool for pool in pools}
+        self._by_slot = {share.name: share for share in self.shares}
         self._slots: dict[int, Slot] = {}
         self._stale: list[Row] = []
         self._unknown: set[str] = set()
@@ -49,11 +55,11 @@ class Crew:
 
     def add(self, slot: Slot) -> None:
         self._slots[slot.key] = slot
-        self._by_name[slot.pool].slots.append(slot)
+        self._by_slot[slot.pool].slots.append(slot)
 
     def dismiss(self, slot: Slot) -> bool:
         """Make room for another in its pool; it ends what it has. False when that was done before."""
-        slots = self._by_name[slot.pool].slots
+        slots = self._by_slot[slot.pool].slots
         if slot not in slots:
             return False
         slots.remove(slot)
@@ -72,13 +78,19 @@ class Crew:
         elif row.lease.task not in self._registry:
             self._refuse_unknown(row)
         else:
-            self._by_name[row.pool].buffer.append(row)
+            pool = self._by_name[row.pool]
+            if pool.alone:
+                row.alone = row.lease.alone or not self._registry.get(row.lease.task).is_async
+            pool.share_of(row).buffer.append(row)
 
-    def feed(self, now: float) -> None:
-        """Give rows to the slots that can take them."""
-        for pool in self.pools:
-            if pool.buffer:
-                self._stale += pool.feed(now)
+    def feed(self, now: float) -> bool:
+        """Give rows to the slots that can take them. False when a socket was full, and there is room in a moment."""
+        congested = False
+        for share in self.shares:
+            if share.buffer:
+                self._stale += share.feed(now)
+                congested = congested or share.congested
+        return not congested
 
     @property
     def has_stale(self) -> bool:
@@ -92,17 +104,17 @@ class Crew:
     def kept(self, row: Row, hold: Hold) -> None:
         """The store says that a row is still ours."""
         row.confirm(hold, time.monotonic())
-        pool = self._by_name[row.pool]
-        if pool.unsure.pop(row.number, None):
-            pool.buffer.appendleft(row)
+        share = self._share_of(row)
+        if share.unsure.pop(row.number, None):
+            share.buffer.appendleft(row)
             return
         slot = self.slot_of(row)
-        if slot is not None and slot.head is row:
+        if slot is not None and slot.runs(row):
             slot.held(row)
 
     def withdraw(self, row: Row) -> bool:
         """Forget a row that waits for a slot; False when it does not."""
-        return self._by_name[row.pool].remove(row)
+        return self._share_of(row).remove(row)
 
     def take_back(self, slot: Slot, but: Row | None = None) -> None:
         """What the slot has not begun goes elsewhere, `but` nowhere."""
@@ -114,7 +126,7 @@ class Crew:
             if self.stopping:
                 self._give_back(row)
             else:
-                self._by_name[row.pool].buffer.appendleft(row)
+                self._share_of(row).buffer.appendleft(row)
 
     def release(self) -> None:
         """Begin to stop: what has not begun goes back to the store."""
@@ -122,24 +134,33 @@ class Crew:
         self._stale = []
         for slot in self.slots:
             self.take_back(slot)
-        for pool in self.pools:
-            for row in pool.empty():
+        for share in self.shares:
+            for row in share.empty():
                 self._give_back(row)
 
     def tidy(self, now: float) -> float:
         """Hand on rows that wait too long and answers that did not fit. Answers when to come again."""
-        for pool in self.pools:
-            for row in pool.overdue(now):
+        for share in self.shares:
+            for row in share.overdue(now):
                 self._give_back(row)
-        again = now + TIDY_S if any(pool.waiting for pool in self.pools) else NEVER
+        again = now + TIDY_S if any(share.waiting for share in self.shares) else NEVER
         for slot in self.slots:
-            if len(slot.rows) > 1:
-                if slot.quiet_for(now) > STUCK_S:
-                    self.take_back(slot)
-                again = min(again, now + STUCK_S)
+            again = min(again, self._unstick(slot, now))
             if not slot.push():
                 again = min(again, now + ANSWER_S)
         return again
+
+    def _unstick(self, slot: Slot, now: float) -> float:
+        """Take back what a slot does not come to. Answers when to come again."""
+        if now >= slot.stalled_until:
+            slot.stalled_until = 0.0
+        if not slot.rows or len(slot.rows) == slot.width == 1:
+            return slot.stalled_until or NEVER
+        if slot.quiet_for(now) > STUCK_S and slot.untaken_for(now) > STUCK_S:
+            self.take_back(slot)
+            if len(slot.rows) < slot.width:
+                slot.stalled_until = now + STALL_S
+        return now + STUCK_S
 
     # Rows that run.
 
@@ -159,25 +180,36 @@ class Crew:
     @property
     def empty(self) -> bool:
         """Whether nothing runs and nothing waits to run."""
-        return not any(pool.waiting for pool in self.pools) and not self.running
+        return not any(share.waiting for share in self.shares) and not self.running
 
     def slot_of(self, row: Row) -> Slot | None:
         return next((slot for slot in self._slots.values() if row.number in slot.rows), None)
 
     def find(self, pool: str, tenant: str, job_id: str, fence: int) -> Row | None:
         """The row of a job as it was claimed under a fence, if it is here."""
-        return self._by_name[pool].find(tenant, job_id, fence)
+        waiting = (row for share in self._by_name[pool].shares for row in share.waiting)
+        given = (row for slot in self._slots.values() for row in slot.rows.values())
+        wanted = (tenant, job_id, fence)
+        found = (
+            row
+            for row in itertools.chain(waiting, given)
+            if (row.lease.tenant, row.lease.id, row.lease.fence) == wanted
+        )
+        return next(found, None)
 
     def held_since_before(self, instant: float) -> list[Row]:
         """The rows whose leases were last confirmed before `instant`."""
         given = [row for slot in self._slots.values() for row in slot.rows.values()]
-        waiting = [row for pool in self.pools for row in pool.waiting]
+        waiting = [row for share in self.shares for row in share.waiting]
         return [row for row in given + waiting if row.held_from <= instant]
 
     def ran(self, row: Row, seconds: float) -> None:
         """A row has run for so long."""
         self.tally.working_s += seconds
-        self._by_name[row.pool].pace.saw(row.lease.task, seconds)
+        self._share_of(row).pace.saw(row.lease.task, seconds)
+
+    def _share_of(self, row: Row) -> Pool:
+        return self._by_name[row.pool].share_of(row)
 
     # Rows that do not run here.
 

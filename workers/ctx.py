@@ -32,6 +32,10 @@ class Link(Protocol):
         """Return when it is committed; raise StaleFence when it was refused."""
         ...
 
+    async def acheckpoint(
+        self, ticket: Ticket, cursor: bytes, done: int | None, total: int | None, message: str
+    ) -> None: ...
+
 
 class Ctx:
     """Given to a task as its first parameter, if it asks for it by the name `ctx` or the annotation `Ctx`."""
@@ -150,12 +154,33 @@ class Ctx:
     ) -> None:
         """Commit the work up to `cursor` and go on. Returns when it is committed.
 
-        Raises Canceled, LeaseLost or StaleFence when this attempt may write no more; BadInput for what is no count, no
-        text, or a cursor that cannot be stored.
+        It waits for the store, and in an `async def` so does the event loop, with all that runs in it: write
+        `await ctx.acheckpoint(...)` there. Raises Canceled, LeaseLost or StaleFence when this attempt may write no
+        more; BadInput for what is no count, no text, or a cursor that cannot be stored.
         """
+        packed, text = self._checked(cursor, done, total, message)
+        self._link.checkpoint(self._ticket, packed, done, total, text)
+        self.cursor = dict(cursor)
+
+    async def acheckpoint(
+        self,
+        cursor: Mapping[str, Any],
+        *,
+        done: int | None = None,
+        total: int | None = None,
+        message: str = "",
+    ) -> None:
+        """`checkpoint` for async code: others run while it waits."""
+        packed, text = self._checked(cursor, done, total, message)
+        await self._link.acheckpoint(self._ticket, packed, done, total, text)
+        self.cursor = dict(cursor)
+
+    def _checked(
+        self, cursor: Mapping[str, Any], done: int | None, total: int | None, message: str
+    ) -> tuple[bytes, str]:
+        """The cursor and the message as they are stored, if this attempt may still write and they may be."""
         check_count(done, "done")
         check_count(total, "total")
         text, packed = message_text(message), pack_cursor(cursor)
         self.check()
-        self._link.checkpoint(self._ticket, packed, done, total, text)
-        self.cursor = dict(cursor)
+        return packed, text

@@ -12,10 +12,10 @@ from .wire import Why
 
 
 def after_death(
-    told: Why | None, status: int | None, task: Task, failures: int, grace_ms: int
+    told: Why | None, status: int | None, task: Task, failures: int, grace_ms: int, others: int = 0
 ) -> Outcome | None:
-    """The outcome, by what the slot had been told and how it ended; None when the ledger knows already, or others will
-    tell it."""
+    """The outcome, by what the job had been told and how the slot ended; None when the ledger knows already, or others
+    will tell it. With `others` beside it nobody knows which of them ended it."""
     match told:
         case Why.CANCELED | Why.PAUSED | Why.LOST:
             return None
@@ -24,10 +24,16 @@ def after_death(
         case Why.TIMEOUT:
             summary = f"killed: {grace_ms} ms after its time was up it had not stopped"
             return Fail(summary, Cause.TIMEOUT, backoff(task, failures))
+        case Why.BLOCKING:
+            summary = (
+                "killed: it held the event loop of its lane for so long that a job beside it ran out of time"
+            )
+            return Fail(summary, Cause.TIMEOUT, backoff(task, failures))
         case Why.KILLED:
             return Lose("killed on request")
         case None:
-            return Lose(f"the process of its slot ended: {_how(status)}")
+            beside = f", with {others} other jobs in it" if others else ""
+            return Lose(f"the process of its slot ended{beside}: {_how(status)}")
 
 
 def _how(status: int | None) -> str:

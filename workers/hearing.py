@@ -32,6 +32,8 @@ class Hearing:
             case Say.BACK:
                 slot.finish(row, now)
                 self._crew.put_back([row])
+            case Say.BLOCKER:
+                slot.blamed.add(*parts)
             case Say.NEED:
                 slot.answer(row.number, [row.lease.args, row.lease.cursor])
             case Say.REPORT:
@@ -49,7 +51,7 @@ class Hearing:
         outcome = None
         if frame is not None:
             outcome = outcome_of(frame)
-        elif slot.told is Why.RELEASED:
+        elif slot.why(row) is Why.RELEASED:
             outcome = GiveBack()
         slot.finish(row, now)
         slot.jobs += 1

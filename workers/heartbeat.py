@@ -80,8 +80,8 @@ def _slots(pool: Pool, state: WorkerState) -> Slots:
     if state is WorkerState.ENDED:
         return Slots()
     # the loop's thread changes the slots meanwhile: `list` takes them in one step
-    used = sum(1 for slot in list(pool.slots) if slot.rows)
-    return Slots(used, pool.size if state is WorkerState.ACTIVE else used)
+    used = sum(len(slot.running) for share in pool.shares for slot in list(share.slots))
+    return Slots(used, max(used, pool.size * pool.width) if state is WorkerState.ACTIVE else used)
 
 
 def _ms(seconds: float) -> int:

@@ -194,9 +194,9 @@ def run_worker(
         return worker.work(burst=burst, max_jobs=max_jobs, logging_level=logging_level)
 
 
-def slot_main(app: Application) -> Callable[[list[socket.socket]], None]:
+def slot_main(app: Application) -> Callable[[list[socket.socket], int], None]:
     """What a slot runs."""
-    return lambda ends: SlotProcess(app.registry, Ends(*ends)).run()
+    return lambda ends, width: SlotProcess(app.registry, Ends(*ends), width).run()
 
 
 def options_from(env: Mapping[str, str]) -> WorkerOptions:

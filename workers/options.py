@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
+from ..lease.pools import check_slots, width_of
+from ..lease.tasks import check_pool
 from ..scripts.errors import BadInput
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions:
-    slots: int = 4
-    """Slots of each pool. Each is a process that runs one job at a time; a pool of another kind would say so here."""
+    slots: int | None = None
+    """Slots of each pool; None: as many as the pool declares, else 4."""
+    lanes: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By pool, `exclusive` or `async(n)`: before what settings and code say."""
     grace_ms: int = 2_000
     """From telling a job to stop to killing it."""
     stop_grace_ms: int = 30_000
@@ -23,7 +28,12 @@ class WorkerOptions:
     """A slot is replaced when it has ever had so much memory."""
 
     def __post_init__(self) -> None:
-        for name, least, most in (("slots", 1, 256), ("grace_ms", 10, 60_000), ("recycle_jobs", 1, 10**9)):
+        if self.slots is not None:
+            check_slots(self.slots)
+        for pool, lane in self.lanes.items():
+            check_pool(pool)
+            width_of(lane)
+        for name, least, most in (("grace_ms", 10, 60_000), ("recycle_jobs", 1, 10**9)):
             value = getattr(self, name)
             if not isinstance(value, int) or not least <= value <= most:
                 raise BadInput(f"{name} is {value!r}: it must be from {least} to {most}")

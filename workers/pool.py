@@ -12,21 +12,46 @@ WANT_LIMIT = 100
 AHEAD_LIMIT = 64
 DEPTH_LIMIT = 16
 DEPTH_S = 0.004
-"""A slot is given more than one row only if they are this short together."""
+"""A slot is given more than it can run at a time only if those rows are this short together."""
 UNSTARTED_S = 1.0
 """A row not started by then goes back to the store, for somebody who has a free slot."""
 
 
 class Pool:
-    def __init__(self, name: str, size: int, ahead_s: float) -> None:
+    """A pool of a lane has, beside its own slots, a share of exclusive ones for the rows that must run alone.
+
+    They are made when such a row comes, up to as many again.
+    """
+
+    def __init__(
+        self, name: str, size: int, ahead_s: float, width: int = 1, *, when_needed: bool = False
+    ) -> None:
         self.name = name
         self.size = size
+        self.width = width
+        """How many rows each slot runs at a time."""
         self.slots: list[Slot] = []
         self.buffer: deque[Row] = deque()
         self.unsure: dict[int, Row] = {}
         """Rows that wait to hear whether they are still ours."""
         self.pace = Pace()
+        self.congested = False
+        """Whether the last row did not fit into a slot's socket: there is room again in a moment."""
+        self.alone = None if width == 1 else Pool(f"{name} alone", size, ahead_s, when_needed=True)
+        self.shares = [self, self.alone] if self.alone else [self]
         self._ahead_s = ahead_s
+        self._when_needed = when_needed
+
+    def share_of(self, row: Row) -> Pool:
+        return self.alone if self.alone and row.alone else self
+
+    @property
+    def missing(self) -> int:
+        """How many slots are to be made."""
+        room = self.size - len(self.slots)
+        if not self._when_needed:
+            return room
+        return min(room, len(self.buffer) - sum(1 for slot in self.slots if not slot.rows))
 
     @property
     def waiting(self) -> list[Row]:
@@ -34,45 +59,60 @@ class Pool:
         return [*self.buffer, *self.unsure.values()]
 
     def want(self, now: float) -> int:
-        """How many rows to claim: for the free slots, and ahead of the others while jobs are short."""
-        free = (
-            sum(1 for slot in self.slots if slot.open and not slot.rows) - len(self.buffer) - len(self.unsure)
-        )
+        """How many rows to claim: for what is free in the slots, and ahead of the rest while jobs are short."""
+        free = sum(slot.free for slot in self.slots)
+        for share in self.shares:
+            free -= len(share.buffer) + len(share.unsure)
         return max(0, min(WANT_LIMIT, max(0, free) + self._ahead(now, free)))
 
     def _ahead(self, now: float, free: int) -> int:
         mean = self.pace.mean
         if mean is None or not self._all_short():
             return 0
-        # a slot that is busy with one long job will not come back for more soon
+        # a slot in which nothing has ended for long will not come back for more soon
         active = sum(1 for slot in self.slots if slot.open and slot.quiet_for(now) < self._ahead_s)
-        room = active * min(AHEAD_LIMIT, int(self._ahead_s / max(mean, 1e-6)))
-        waiting = len(self.buffer) + len(self.unsure) + sum(max(0, len(slot.rows) - 1) for slot in self.slots)
+        room = active * min(AHEAD_LIMIT, int(self._ahead_s / max(self._turn_s(mean), 1e-6)))
+        behind = sum(max(0, len(slot.rows) - self.width) for slot in self.slots)
+        waiting = len(self.buffer) + len(self.unsure) + behind
         if free <= 0 and waiting > room // 2:
             return 0  # claim in large steps
         return max(0, room - waiting)
 
     def _all_short(self) -> bool:
         """Nobody may wait behind a job of which nothing is known, or that is known to be long."""
-        return all((self.pace.of(row.lease.task) or 1.0) < self._ahead_s for row in self.buffer)
+        return all(self._turn_s(self.pace.of(row.lease.task)) < self._ahead_s for row in self.buffer)
+
+    def _turn_s(self, mean: float | None) -> float:
+        """How soon a slot full of jobs that take `mean` seconds has room for one more."""
+        return 1.0 if mean is None else mean / self.width
 
     def feed(self, now: float) -> list[Row]:
         """Give rows to slots that can take them; answers the rows that have to be checked first."""
         stale: list[Row] = []
-        if not self.buffer:
+        self.congested = False
+        ready = [slot for slot in self.slots if slot.open and self._may_get_more(slot, now)]
+        if not (self.buffer and ready):
             return stale
-        ready = [slot for slot in self.slots if slot.open and slot.quiet_for(now) < DEPTH_S]
-        for depth in range(DEPTH_LIMIT):
+        # the emptiest first, so that the slots fill up alike
+        most = DEPTH_LIMIT if self.width == 1 else self.width
+        for depth in range(min(len(slot.rows) for slot in ready), most):
             for slot in ready:
                 if len(slot.rows) > depth:
                     continue
                 row = self._next(now, stale)
                 if row is None:
                     return stale
-                if not self._fits(row, depth) or not slot.give(row, now):
+                if not self._fits(row, depth) or not self._give(slot, row, now):
                     self.buffer.appendleft(row)
                     return stale
         return stale
+
+    def _may_get_more(self, slot: Slot, now: float) -> bool:
+        return len(slot.rows) < self.width or (self.width == 1 and slot.quiet_for(now) < DEPTH_S)
+
+    def _give(self, slot: Slot, row: Row, now: float) -> bool:
+        self.congested = not slot.give(row, now)
+        return not self.congested
 
     def _next(self, now: float, stale: list[Row]) -> Row | None:
         while self.buffer:
@@ -84,7 +124,7 @@ class Pool:
         return None
 
     def _fits(self, row: Row, depth: int) -> bool:
-        if depth == 0:
+        if depth < self.width:
             return True
         mean = self.pace.of(row.lease.task)
         return mean is not None and mean * (depth + 1) < DEPTH_S
@@ -111,11 +151,3 @@ class Pool:
         self.buffer.clear()
         self.unsure.clear()
         return rows
-
-    def find(self, tenant: str, job_id: str, fence: int) -> Row | None:
-        """The row of a job as it was claimed under a fence, wherever it is in this pool."""
-        given = [row for slot in self.slots for row in slot.rows.values()]
-        for row in [*self.waiting, *given]:
-            if (row.lease.tenant, row.lease.id, row.lease.fence) == (tenant, job_id, fence):
-                return row
-        return None

@@ -13,12 +13,15 @@ from rq.suspension import is_suspended
 from ..scripts.store_errors import store_error
 from .crew import Crew
 from .mirror import Mirror
+from .row import Row
 from .runner import Runner
 from .tally import Tally
 
 EVERY_S = 2.0
 TTL_S = 30
 SHOWN_AFTER_S = 1.0
+SHOWN = 100
+"""So many of the jobs that run long are shown; a lane may have a thousand."""
 
 
 class RQWorker(Protocol):
@@ -87,8 +90,6 @@ class Presence:
                 pipe.execute()
 
 
-def _long_running(crew: Crew) -> list[Any]:
-    now = time.monotonic()
-    # the loop's thread changes the rows meanwhile: `list` takes them in one step
-    heads = [list(slot.rows.values())[:1] for slot in crew.slots if slot.quiet_for(now) > SHOWN_AFTER_S]
-    return [row for head in heads for row in head]
+def _long_running(crew: Crew) -> list[Row]:
+    before = time.monotonic() - SHOWN_AFTER_S
+    return [row for slot in crew.slots for row in slot.running if slot.began(row) < before][:SHOWN]

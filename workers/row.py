@@ -14,8 +14,10 @@ class Row:
     """A lease, and the local instants that go with it."""
 
     __slots__ = (
+        "alone",
         "claimed_at",
         "fresh_until",
+        "given_at",
         "held_from",
         "held_until",
         "lease",
@@ -30,6 +32,10 @@ class Row:
         self.lease = lease
         self.claimed_at = hold.since
         self.limit_at = limit_at
+        self.alone = False
+        """Whether it must have the process of a slot for itself."""
+        self.given_at = 0.0
+        """When a slot was given it."""
         self.confirm(hold, now)
 
     def confirm(self, hold: Hold, now: float) -> None:

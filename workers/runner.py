@@ -21,6 +21,7 @@ from .exchange import Exchange
 from .hearing import Hearing
 from .heartbeat import Heartbeats
 from .hints import Due, Listener, Look, Stop
+from .offers import offers_of
 from .options import WorkerOptions
 from .outbox import Outbox
 from .pool import Pool
@@ -34,6 +35,8 @@ from .zygote import Zygote
 log = logging.getLogger("tenure.worker")
 
 HOUSE_S = 0.1
+CONGESTED_S = 0.001
+"""How soon a slot has taken something out of a full socket. The kernel lets ten rows wait in one."""
 FAREWELL_S = 5.0
 """How long a worker that stops waits for the store to take its outcomes."""
 ANSWER_MS = 3_000
@@ -53,7 +56,10 @@ class Runner:
         self._options = options
         self._ledgers = ledgers = app.ledgers()
         self._clock = ServerClock()
-        self._pools = [Pool(name, options.slots, options.ahead_ms / 1000) for name in dict.fromkeys(pools)]
+        self._pools = [
+            Pool(offer.pool, offer.slots, options.ahead_ms / 1000, offer.width)
+            for offer in offers_of(app, pools, options)
+        ]
         self._outbox = Outbox(ledgers, lambda news: self._claims.heard(news))
         self.crew = Crew(self._pools, app.registry, self._outbox)
         self._claims = Claims(
@@ -181,9 +187,9 @@ class Runner:
             self._house_at = now
         if now >= self._house_at:
             self._house_at = self._keep_house(now)
-        self.crew.feed(now)
+        fed = self.crew.feed(now)
         if self.crew.running:
-            self._house_at = min(self._house_at, now + HOUSE_S)
+            self._house_at = min(self._house_at, now + (HOUSE_S if fed else CONGESTED_S))
         self._exchange.send(now)
 
     def _patience(self, now: float) -> float:

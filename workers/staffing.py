@@ -57,9 +57,9 @@ class Staffing:
         if now < self._respawn_at:
             return self._respawn_at
         try:
-            for pool in self._crew.pools:
-                while len(pool.slots) < pool.size:
-                    self._make(pool)
+            for share in self._crew.shares:
+                for _ in range(share.missing):
+                    self._make(share)
         except OSError as exc:
             log.error("no new slot: %s; next try in %d s", exc, RESPAWN_S)
             self._respawn_at = now + RESPAWN_S
@@ -67,7 +67,7 @@ class Staffing:
         return NEVER
 
     def _make(self, pool: Pool) -> None:
-        slot = Slot(next(self._keys), pool.name, self._zygote)
+        slot = Slot(next(self._keys), pool.name, self._zygote, pool.width)
         self._crew.add(slot)
         self._watch(slot)
 
@@ -88,11 +88,13 @@ class Staffing:
         return too_large or slot.jobs >= self._options.recycle_jobs
 
     def _retire(self, slot: Slot, now: float) -> None:
+        """Replace it: a lane at once, as its last job may take long, another one when its job has ended."""
         slot.leaving = True
         self._crew.take_back(slot)
-        if not slot.rows and self._crew.dismiss(slot):
-            slot.leave()
+        if (slot.width > 1 or not slot.rows) and self._crew.dismiss(slot):
             self.fill(now)
+        if not slot.rows:
+            slot.leave()
 
     def news(self, event: Born | Died, now: float) -> None:
         """What the fork server says."""
@@ -138,9 +140,11 @@ class Staffing:
     def _bury(self, slot: Slot, status: int | None, now: float) -> None:
         self._hearing.hear(slot, slot.last_words(), now)
         self._crew.take_back(slot)
-        for row in slot.rows.values():
-            task = self._registry.get(row.lease.task)
-            outcome = after_death(slot.told, status, task, row.lease.failures, self._options.grace_ms)
+        rows = list(slot.rows.values())
+        for row in rows:
+            task, told = self._registry.get(row.lease.task), slot.why(row)
+            grace_ms, others = self._options.grace_ms, len(rows) - 1
+            outcome = after_death(told, status, task, row.lease.failures, grace_ms, others)
             self._crew.ended(row, outcome, now)
         slot.rows.clear()
         if not (slot.jobs or slot.leaving or slot.doomed) and now - slot.made_at < RESPAWN_S:

@@ -11,6 +11,8 @@ from .slot import Slot
 from .wire import Why
 
 AGAIN_S = 0.01
+REST_S = 0.02
+"""A lane is looked through no more often: it may run a thousand jobs."""
 
 
 class Stopping:
@@ -35,8 +37,8 @@ class Stopping:
         if slot is None:
             return
         self._crew.take_back(slot, but=row)
-        if slot.head is row:
-            slot.tell(why, time.monotonic(), self._grace_s)
+        if slot.runs(row):
+            slot.tell(row, why, time.monotonic(), self._grace_s)
 
     def release(self, end_by: float) -> None:
         """The worker stops: what has not begun goes back, what runs may end until `end_by`."""
@@ -55,29 +57,52 @@ class Stopping:
         return min((self._press(slot, now) for slot in self._crew.slots), default=NEVER)
 
     def _press(self, slot: Slot, now: float) -> float:
-        row = slot.head
-        if row is None or slot.doomed:
+        if slot.doomed or not slot.rows:
             return NEVER
-        if slot.told is not None:
-            return slot.press(now)
-        limits = self._limits(row)
-        for at, why in limits:
-            if now >= at:
-                self._end(slot, why, now)
-                return now + AGAIN_S
-        return min(at for at, _ in limits)
+        if now < slot.pressed_at + REST_S and slot.width > 1:
+            return slot.pressed_at + REST_S
+        slot.pressed_at = now
+        again = slot.press(now)
+        due: list[tuple[Row, Why]] = []
+        for row in slot.running:
+            if row.number not in slot.told:
+                at, why = self._next_limit(row, now)
+                again = min(again, at)
+                if at <= now:
+                    due.append((row, why))
+                elif slot.width > 1:
+                    again = min(again, self._find_blocker(slot, row, now))
+        return self._end(slot, due, now) if due else again
 
-    def _limits(self, row: Row) -> list[tuple[float, Why]]:
-        """Until when a job may run, and why no longer."""
-        return [
+    def _next_limit(self, row: Row, now: float) -> tuple[float, Why]:
+        """Until when a job may run, and why no longer; of several that are past, the gravest."""
+        limits = [
             (row.limit_at + self._grace_s, Why.TIMEOUT),
             (row.held_from + self._patience_s, Why.LOST),
             (self._end_by, Why.RELEASED),
         ]
+        return next((limit for limit in limits if limit[0] <= now), None) or min(limits)
 
-    def _end(self, slot: Slot, why: Why, now: float) -> None:
+    def _end(self, slot: Slot, due: list[tuple[Row, Why]], now: float) -> float:
         self._crew.take_back(slot)
-        if why is Why.TIMEOUT:
-            slot.kill(why)  # its own alarm has told it before the grace began
-        else:
-            slot.tell(why, now, self._grace_s)
+        due = [(row, why) for row, why in due if slot.runs(row)]
+        for row, why in due:
+            if why is not Why.TIMEOUT:
+                slot.tell(row, why, now, self._grace_s)
+        late = [row for row, why in due if why is Why.TIMEOUT]
+        blocker = slot.blocker
+        if late and blocker is not None and blocker not in late:
+            slot.kill(Why.BLOCKING, [blocker])
+        elif late:
+            slot.kill(
+                Why.TIMEOUT, [blocker] if blocker else late
+            )  # their alarms told them before the grace began
+        return now + AGAIN_S
+
+    def _find_blocker(self, slot: Slot, row: Row, now: float) -> float:
+        """A job that is out of time and does not end may be the victim of one beside it. Answers when to ask."""
+        ask_at = row.limit_at + self._grace_s / 2
+        if now >= ask_at:
+            slot.ask_who_blocks(row)
+            return now + AGAIN_S
+        return ask_at

@@ -59,6 +59,7 @@ class Say(IntEnum):
     REPORT = 4  # number, doing, total, message, lines
     CHECKPOINT = 5  # number, cursor, done, total, message: answer when it is committed
     NOTE = 6  # number, request, response
+    BLOCKER = 7  # number, number of the job that holds the event loop meanwhile or 0
 
 
 class Tell(IntEnum):
@@ -66,6 +67,7 @@ class Tell(IntEnum):
 
     STOP = 1  # number, why
     HELD = 2  # number, until when
+    WHO = 3  # number, nothing: could it be told that its time is up? If not, who holds the event loop?
 
 
 class Why(IntEnum):
@@ -77,6 +79,7 @@ class Why(IntEnum):
     TIMEOUT = 4
     KILLED = 5
     PAUSED = 6
+    BLOCKING = 7  # it held the event loop, and so others ran out of time
 
 
 def encode(frame: object) -> bytes:
@@ -111,6 +114,32 @@ class Reader:
     def _feed(self, data: bytes) -> Iterator[Any]:
         self._parts.feed(data)
         return iter(self._parts)
+
+
+class Outgoing:
+    """Frames on their way into a stream: what does not fit waits, and nobody waits for it."""
+
+    def __init__(self, stream: socket.socket) -> None:
+        self._stream = stream
+        self._unsent = b""
+
+    def put(self, frame: object) -> None:
+        self._unsent += encode(frame)
+        self.push()
+
+    def push(self) -> bool:
+        """Send as far as it goes without waiting. Answers whether all is sent."""
+        if self._unsent:
+            self._unsent = self._unsent[self._send(self._unsent) :]
+        return not self._unsent
+
+    def _send(self, data: bytes) -> int:
+        try:
+            return self._stream.send(data, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return 0
+        except (BrokenPipeError, ConnectionResetError):
+            return len(data)  # the other side died; who watches it will say so
 
 
 _KINDS: list[Callable[..., Any]] = [Succeed, SkipRest, NextChunk, Fail, Lose, GiveBack]

@@ -3,7 +3,7 @@
 It is forked from the worker before that has threads or sockets, and has the application loaded, so a new slot takes a
 few milliseconds and shares most of its memory. Each slot leads a process group, which is killed whole.
 
-    worker ── fork KEY + sockets, kill KEY SIGNAL ──> zygote ── fork ──> slot
+    worker ── fork KEY WIDTH + sockets, kill KEY SIGNAL ──> zygote ── fork ──> slot
            <──────── born KEY PID, died KEY STATUS ──────┘
 """
 
@@ -25,12 +25,13 @@ from typing import NoReturn
 
 from .orphans import die_with_parent, has_ended, kill_group
 
-_ORDER = struct.Struct("!cII")  # F key 0, K key signal
+_ORDER = struct.Struct("!cII")  # F key width, K key signal
 _NEWS = struct.Struct("!cIi")  # B key pid, D key status
 _SOCKETS = 3
 CLOSE_S = 2.0
 
-Main = Callable[[list[socket.socket]], None]
+Main = Callable[[list[socket.socket], int], None]
+"""What a slot runs: with its sockets, and how many jobs at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Zygote:
     """The worker's side."""
 
     def __init__(self, main: Main) -> None:
-        """Fork the server; `main` is what each slot runs, with its sockets."""
+        """Fork the server; `main` is what each slot runs."""
         self.socket, theirs = socket.socketpair()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -62,9 +63,9 @@ class Zygote:
         theirs.close()
         self._unread = b""
 
-    def fork(self, key: int, ends: list[socket.socket]) -> None:
-        """Ask for a slot; `ends` are given to it and closed here."""
-        socket.send_fds(self.socket, [_ORDER.pack(b"F", key, 0)], [end.fileno() for end in ends])
+    def fork(self, key: int, ends: list[socket.socket], width: int = 1) -> None:
+        """Ask for a slot that runs `width` jobs at a time; `ends` are given to it and closed here."""
+        socket.send_fds(self.socket, [_ORDER.pack(b"F", key, width)], [end.fileno() for end in ends])
         for end in ends:
             end.close()
 
@@ -179,21 +180,21 @@ class _Server:
             return
         kind, key, value = _ORDER.unpack(data)
         if kind == b"F":
-            self._fork(key, [socket.socket(fileno=handle) for handle in handles])
+            self._fork(key, value, [socket.socket(fileno=handle) for handle in handles])
         elif key in self._slots:
             _kill(self._slots[key], signal.Signals(value))
 
-    def _fork(self, key: int, ends: list[socket.socket]) -> None:
+    def _fork(self, key: int, width: int, ends: list[socket.socket]) -> None:
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self._become_slot(server, ends)
+            self._become_slot(server, ends, width)
         for end in ends:
             end.close()
         self._slots[key] = pid
         self._orders.sendall(_NEWS.pack(b"B", key, pid))
 
-    def _become_slot(self, server: int, ends: list[socket.socket]) -> NoReturn:
+    def _become_slot(self, server: int, ends: list[socket.socket], width: int) -> NoReturn:
         status = 1
         try:
             os.setpgid(0, 0)
@@ -203,7 +204,7 @@ class _Server:
             signal.signal(signal.SIGUSR1, signal.SIG_DFL)
             for inherited in (self._orders, self._woken, self._wake):
                 inherited.close()
-            self._main(ends)
+            self._main(ends, width)
             status = 0
         except BaseException:
             traceback.print_exc()

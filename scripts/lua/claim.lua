@@ -13,10 +13,18 @@
 local EARLIEST_EVERY = 4
 local MEMO_MS = 60000
 
+-- Whether a job should share its process with no other. The process of its last attempt died, and nobody knows whether
+-- this job did it; or one more loss is its last, and that must not be the fault of another.
+local function alone(job)
+  local before = read_attempt(job, job.attempts - 1)
+  return before and before.cause == 'killed' or job.losses + 1 >= tonumber(job.max_lost)
+end
+
 local function reply_of(job, lease_until)
   return {job.id, job.task, job.fence, job.attempts, text(lease_until), job.deadline, job.generation, job.failures,
     job.chunk, job.edit, job.created, job.run_at or job.created, job.background or '', get_blob(job, 'fire'),
-    job.fire_time or '', job.max_attempts, get_blob(job, 'trace'), get_blob(job, 'args'), get_blob(job, 'cursor')}
+    job.fire_time or '', job.max_attempts, get_blob(job, 'trace'), get_blob(job, 'args'), get_blob(job, 'cursor'),
+    alone(job) and '1' or ''}
 end
 
 local queue = K.queue(pool)

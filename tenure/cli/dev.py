@@ -6,6 +6,7 @@ import os
 
 import click
 
+from ..lease.pools import MOST_SLOTS
 from ..processes import Processes
 from .foreground import until_stopped, wait
 from .options import app_argument, find_app, warn
@@ -17,9 +18,11 @@ from .serve import PORT, listen
 @app_argument
 @click.option("--port", type=click.IntRange(1, 65535), default=PORT, show_default=True, help="Of the API.")
 @click.option(
-    "--slots", type=click.IntRange(1, 256), default=4, show_default=True, help="Slots of each pool."
+    "--slots",
+    type=click.IntRange(1, MOST_SLOTS),
+    help="Slots of each pool.  [default: what app.pool() says, else 4]",
 )
-def dev(app_name: str | None, port: int, slots: int) -> None:
+def dev(app_name: str | None, port: int, slots: int | None) -> None:
     """Run all parts of MODULE:APP: the embedded server (or TENURE_REDIS_URL), a scheduler, a worker, the API.
 
     What dies is reported and started again; Ctrl-C stops everything warm and leaves nothing running.
@@ -33,7 +36,7 @@ def dev(app_name: str | None, port: int, slots: int) -> None:
         try:
             with until_stopped():
                 processes.start("scheduler", "scheduler", *named)
-                processes.start("worker", "worker", *named, "--slots", str(slots))
+                processes.start("worker", "worker", *named, *(["--slots", str(slots)] if slots else []))
                 processes.start("api", "api", *named, "--port", str(port))
                 wait()
         finally:

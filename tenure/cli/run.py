@@ -8,10 +8,11 @@ import click
 
 from ..app import Tenure
 from ..lease.loop import Loop
-from ..lease.tasks import check_pool
+from ..lease.pools import BUILT_IN, MOST_SLOTS, lane_of
 from ..scheduler.scheduler import Scheduler
 from ..workers.ledger_worker import run_worker
 from ..workers.naming import worker_name
+from ..workers.offers import offers_of
 from ..workers.options import WorkerOptions
 from .foreground import begin, turning, until_stopped, wait
 from .options import app_argument, find_app, warn
@@ -24,32 +25,32 @@ from .output import say
     "--pool",
     "pools",
     multiple=True,
-    default=["advance", "outbound"],
-    show_default=True,
-    help="Whose jobs it runs; may be given again.",
+    metavar="POOL[=LANE]",
+    help="Whose jobs it runs, and in which lane, as in 'io=async(50)'; may be given again. "
+    "[default: advance, outbound and all that app.pool() declares]",
 )
 @click.option(
     "--slots",
-    type=click.IntRange(1, 256),
-    default=4,
-    show_default=True,
+    type=click.IntRange(1, MOST_SLOTS),
     envvar="TENURE_SLOTS",
-    help="Slots of each pool.",
+    help="Slots of each pool.  [default: what app.pool() says, else 4]",
 )
 @click.option("--burst", is_flag=True, help="End when nothing is left to do.")
-def worker(app_name: str | None, pools: tuple[str, ...], slots: int, burst: bool) -> None:
+def worker(app_name: str | None, pools: tuple[str, ...], slots: int | None, burst: bool) -> None:
     """Run the jobs of MODULE:APP. SIGTERM or Ctrl-C stops it warm: what runs may end, the rest is handed back."""
     begin("worker")
-    for pool in pools:
-        check_pool(pool)
+    given = [lane_of(pool) for pool in pools]
     app = find_app(app_name)
+    names = [pool for pool, _ in given] or [*BUILT_IN, *app.pools]
+    options = WorkerOptions(slots=slots, lanes={pool: lane for pool, lane in given if lane})
+    offers = offers_of(app, names, options)
 
     def started() -> None:
-        say(f"worker with {slots} slots in each of {', '.join(pools)}; Ctrl-C stops it")
+        say(f"worker with {', '.join(map(str, offers))}; Ctrl-C stops it")
 
     try:
         # it forks the slots before the store is opened, so nothing here may open it
-        run_worker(app, pools, options=WorkerOptions(slots=slots), burst=burst, started=started)
+        run_worker(app, names, options=options, burst=burst, started=started)
     finally:
         app.close()
     say("worker has stopped")

@@ -11,12 +11,12 @@ from ..lease.durations import Duration, duration_ms
 from ..lease.jobs import DUE, JobView, Lease
 from ..lease.ledger import Ledger
 from ..lease.ledgers import Ledgers
+from ..lease.pools import BUILT_IN
 from ..scripts.errors import StaleFence
 from ..workers.attempt import Attempts
 from ..workers.interrupts import Interrupts
 from ..workers.wire import Ticket, Why
 
-POOLS = ("advance", "outbound")
 MOST = 1_000
 
 
@@ -30,14 +30,16 @@ class InlineWorker:
         self.app = app
         self.name = name
 
-    def run(self, later: Duration = 0, *, pools: tuple[str, ...] = POOLS) -> list[JobView]:
+    def run(self, later: Duration = 0, *, pools: tuple[str, ...] = ()) -> list[JobView]:
         """Run every job that is due, with all its chunks, and answer what has become of each, in the order they ran.
+
+        Without `pools`, those of the built-in pools and of all that `app.pool` declares.
 
         With `later`, it is that much later than now for this call: "31s" runs what waits for its second attempt.
         """
         ledgers = self._ledgers(duration_ms(later, what="later"))
         ran: dict[tuple[str, str], Ledger] = {}
-        for lease in self._claimed(ledgers, pools):
+        for lease in self._claimed(ledgers, pools or (*BUILT_IN, *self.app.pools)):
             ledger = ledgers.of(lease.tenant)
             self.attempt(lease, ledger)
             ran[lease.tenant, lease.id] = ledger
@@ -100,6 +102,11 @@ class _Here:
         self, ticket: Ticket, cursor: bytes, done: int | None, total: int | None, message: str
     ) -> None:
         self._ledger.report(self._lease, cursor=cursor, done=done, total=total, message=message)
+
+    async def acheckpoint(
+        self, ticket: Ticket, cursor: bytes, done: int | None, total: int | None, message: str
+    ) -> None:
+        self.checkpoint(ticket, cursor, done, total, message)
 
 
 class _Unbroken(Interrupts):

@@ -81,6 +81,34 @@ def test_a_worker_in_a_burst_does_what_is_due_and_ends(cli: Cli, app: Tenure) ->
 
 
 @pytest.mark.usefixtures("workers")
+def test_a_worker_is_told_the_lane_of_a_pool(cli: Cli, app: Tenure) -> None:
+    task = cli.run("background", "start", "shop.count", '{"to": 2}', "--app", "shop:app").out.strip()
+
+    said = cli.run("worker", "shop:app", "--burst", "--slots", "1", "--pool", "advance=async(3)")
+
+    assert "worker with 1 slots of async(3) in advance" in said.err
+    assert app.jobs.get(task).status == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("pool", "lanes", "says"),
+    [
+        ("io=fast", "advance=exclusive", "lane 'fast' is not known"),
+        ("io", "oi=async(3)", "names a lane for the pool 'oi', which this application does not have"),
+        ("io", "io", "'io' names no lane"),
+    ],
+)
+def test_a_lane_that_makes_no_sense_is_a_mistake_told_in_words(
+    cli: Cli, pool: str, lanes: str, says: str
+) -> None:
+    said = cli("worker", "shop:app", "--burst", "--pool", pool, TENURE_LANES=lanes)
+
+    assert says in said.err
+    assert said.code == 2
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.usefixtures("workers")
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
 def test_a_worker_is_seen_and_stops_warm(
     cli: Cli, running: list[subprocess.Popen[str]], sig: signal.Signals
