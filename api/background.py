@@ -16,7 +16,8 @@ from ..scripts.errors import NotFound
 from . import views
 from .calls import CALL, read_call
 from .fields import Fields
-from .jobs import FILTERS, ledger_of, read_page
+from .job_filters import query_of, read_page
+from .jobs import ledger_of
 from .needs import App
 from .plain import Json, escaped
 from .refusals import NotStartable
@@ -51,12 +52,11 @@ class Background:
 
     def list(self, request: Request) -> Response:
         """Those of the tasks registered here, newest first."""
-        query = Fields.of_query(request.query_params.multi_items(), FILTERS)
+        query = query_of(request.query_params.multi_items())
         known = {name for task in self._app.registry if task.background for name in (task.key, *task.aliases)}
         wanted = query.text("task")
-        found = read_page(self._app, query, known if wanted is None else {wanted})
-        items = [views.background_task(view, log=False) for view in found.items if view.background]
-        return answer(views.page(items, found.next_cursor))
+        found = read_page(self._app, query, known if wanted is None else (wanted,), background=True)
+        return answer(views.jobs_page(found, lambda view: views.background_task(view, log=False)))
 
     def get(self, request: Request) -> Response:
         view = background_task(ledger_of(self._app, request), request.path_params["id"])

@@ -42,12 +42,18 @@ class Fields:
         return cls(parse(body), known, later=later)
 
     @classmethod
-    def of_query(cls, pairs: Sequence[tuple[str, str]], known: Sequence[str]) -> Fields:
-        """Those of a query string; an empty value is one not given, a name given twice is refused."""
-        fields = cls({name: value or None for name, value in pairs}, known, at="?")
+    def of_query(
+        cls, pairs: Sequence[tuple[str, str]], known: Sequence[str], *, many: Sequence[str] = ()
+    ) -> Fields:
+        """Those of a query string; an empty value is one not given, a name given twice is refused, unless it is one of
+        `many`, which are arrays.
+        """
+        arrays = {name: [value for given, value in pairs if given == name] for name in many}
+        values = {name: value or None for name, value in pairs if name not in many}
+        fields = cls({**values, **{name: array for name, array in arrays.items() if array}}, known, at="?")
         names = [name for name, _ in pairs]
         for name in dict.fromkeys(names):
-            if names.count(name) > 1:
+            if names.count(name) > 1 and name not in many:
                 fields.refuse(name, "stands twice; leave one out")
         return fields
 

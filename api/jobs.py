@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ..lease.instants import parse_instant
-from ..lease.jobs import JobView, Page
+from ..lease.jobs import JobView
 from ..lease.ledger import Ledger
-from ..lease.listing import list_jobs
 from ..lease.requests import due, edited_args
 from ..lease.status import runtime_status
 from ..lease.summary import summary
 from ..lease.why import why
-from ..scripts.states import State
 from . import views
 from .fields import Fields
+from .job_filters import query_of, read_page
 from .needs import App
 from .plain import escaped
 from .routing import answer
 from .status_views import runtime_status as status_view
 from .who import who
 
-CURSOR_LIMIT = 16_000
-FILTERS = ("tenant", "status", "task", "limit", "cursor")
 STOP = ("tenant", "reason")
 RETRY = ("tenant", "reason", "args", "kwargs", "runAt", "after", "generation", "force")
 RESCHEDULE = ("tenant", "reason", "runAt", "after", "priority", "revision")
@@ -40,10 +37,10 @@ class Jobs:
         self._app = app
 
     def list(self, request: Request) -> Response:
-        query = Fields.of_query(request.query_params.multi_items(), FILTERS)
+        query = query_of(request.query_params.multi_items())
         task = query.text("task")
-        found = read_page(self._app, query, None if task is None else {task})
-        return answer(views.page([views.job(job) for job in found.items], found.next_cursor))
+        found = read_page(self._app, query, None if task is None else (task,))
+        return answer(views.jobs_page(found, views.job))
 
     def summary(self, request: Request) -> Response:
         ledger = ledger_of(self._app, request)
@@ -164,11 +161,3 @@ def ledger_of(app: App, request: Request) -> Ledger:
     tenant = query.tenant()
     query.done()
     return app.ledger(tenant)
-
-
-def read_page(app: App, query: Fields, tasks: Collection[str] | None) -> Page:
-    """The page of jobs of `tasks` (None: of all) that a query string with `FILTERS` asks for."""
-    tenant, status = query.tenant(), query.choice("status", tuple(State), None)
-    limit, cursor = query.number("limit", 50, 1, 100), query.text("cursor", CURSOR_LIMIT)
-    query.done()
-    return list_jobs(app.ledger(tenant), status=status, tasks=tasks, limit=limit, cursor=cursor)

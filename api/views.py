@@ -7,10 +7,10 @@ A null stands where there is nothing (yet). Times are RFC 3339 in UTC; bytes, Na
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..lease.instance_view import InstanceView
-from ..lease.jobs import Attempt, Deed, JobView
+from ..lease.jobs import Attempt, Deed, JobView, Page
 from ..lease.payload import unpack_args
 from ..lease.summary import Summary
 from ..lease.tasks import Task
@@ -26,6 +26,11 @@ _RAISED = re.compile(r"([A-Za-z_]\w*)(?:: (.*))?", re.DOTALL)
 def page(items: Sequence[Json], next_cursor: str | None) -> Json:
     """One page of a list."""
     return {"items": items, "nextCursor": next_cursor, "hasMore": next_cursor is not None}
+
+
+def jobs_page(found: Page, view: Callable[[JobView], Json]) -> Json:
+    """One page of jobs; `scanned` is how many were looked at, so a short page explains itself."""
+    return {**page([view(one) for one in found.items], found.next_cursor), "scanned": found.scanned}
 
 
 def background_task(view: JobView, *, log: bool = True) -> Json:

@@ -14,6 +14,16 @@ def rfc3339(ms: int) -> str:
     return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def to_ms(moment: datetime, *, what: str) -> int:
+    """Epoch milliseconds of any instant; one before 1970 is 0. Raises BadInput for one without a time zone."""
+    if not isinstance(moment, datetime) or moment.tzinfo is None:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(
+            f"{what} {moment!r:.60} is no datetime with a time zone",
+            hint=f"{what}=datetime(2027, 1, 31, 9, tzinfo=UTC)",
+        )
+    return max(0, (moment - _EPOCH) // timedelta(milliseconds=1))
+
+
 def parse_instant(text: str, *, what: str) -> datetime:
     """An instant with its offset from UTC. Raises BadInput."""
     try:

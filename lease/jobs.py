@@ -220,3 +220,5 @@ class Page:
 
     items: list[JobView]
     next_cursor: str | None
+    scanned: int = 0
+    """How many jobs were looked at."""

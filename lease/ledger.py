@@ -11,6 +11,7 @@ from ..scripts import Call, Keys, Scripts
 from ..scripts.errors import NotFound, TenureError
 from ..scripts.loader import Arg, item, texts
 from . import views
+from .filters import Filters
 from .ids import is_id, new_id
 from .index import TenantIndex
 from .jobs import DUE, REAP, Claim, Enqueued, JobView, Lease, News, Page
@@ -334,13 +335,14 @@ class Ledger:
         task: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
+        **filters: Any,
     ) -> Page:
-        """A page of jobs, newest first (pending ones by due time).
+        """A page of jobs, newest first (pending ones by due time); for the other filters see `Filters`.
 
         Raises BadInput for a cursor that is not ours.
         """
-        tasks = None if task is None else {task}
-        return list_jobs(self, status=status, tasks=tasks, limit=limit, cursor=cursor)
+        tasks = None if task is None else (task,)
+        return list_jobs(self, Filters(status=status, tasks=tasks, **filters), limit=limit, cursor=cursor)
 
     def counts(self) -> dict[tuple[str, str], int]:
         """How many jobs there are by (task, state)."""

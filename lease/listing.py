@@ -1,131 +1,292 @@
-"""Pages of jobs: by state from the state's own list, else from the journals of the tasks, merged newest
-first.
+"""Pages of jobs: the shortest list that holds all that are asked for is read, and each job in it is tested.
+
+Newest first: by when they were made; those of one ended state by when they ended, unless a shorter list holds them;
+pending ones by due time. A page that looked at many jobs and found few is short and says so. Its cursor goes on where
+it stopped, and neither skips nor repeats a job that stays as it is while others come and go.
 """
 
 from __future__ import annotations
 
 import base64
-import heapq
 import json
-from collections.abc import Callable, Collection
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..scripts import Call
 from ..scripts.errors import BadInput
 from ..scripts.loader import Arg, texts
 from ..scripts.states import State
-from .jobs import DUE, JobView, Page
+from . import views
+from .filters import Filters
+from .ids import is_id
+from .jobs import JobView, Page
+from .payload import digest
 
 if TYPE_CHECKING:
     from .ledger import Ledger
 
 LONGEST = 100
-# A position in a source: None is its start (the newest entry), "" its end.
-Positions = dict[str, str]
+LOOK = 1_000
+"""So many jobs are looked at by one call, 2 to 4 us each, ..."""
+CALLS = 8
+"""... and so many calls make a page."""
+GATHER = 1_000
+"""A list that is not in the order asked for is read whole and sorted, if it is no longer than this."""
+SOUGHT = 25
+SLICE = 5_000
+CURSOR_BYTES = 200_000
 
 
-def list_jobs(
-    ledger: Ledger, *, status: str | None, tasks: Collection[str] | None, limit: int, cursor: str | None
-) -> Page:
-    """See Ledger.list. `tasks` are those to show; None is all. With a status too, a page may be short."""
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Lists that hold all jobs asked for, in one order: (family, name, value) as the query script takes them."""
+
+    name: str
+    order: str
+    lists: Sequence[tuple[Arg, Arg, Arg]]
+    size: float = 0
+
+    @property
+    def by_position(self) -> bool:
+        return self.name in ("succeeded", "task", "all") and not self.gathered
+
+    @property
+    def gathered(self) -> bool:
+        """Whether the order asked for is not that of the lists, so that they are read whole at each page."""
+        return self.order == "due" and self.name != "pending"
+
+    def going_on(self, cursor: Cursor) -> Way:
+        """The same lists from where the cursor is; those that are at their end are left out."""
+        if not self.by_position:
+            return self
+        family = "succeeded" if self.name == "succeeded" else "journal"
+        return replace(self, lists=[(family, name, position) for name, position in cursor.at.items()])
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a page ended: on which way, after which job or, for lists by position, at which position of each."""
+
+    way: str
+    score: str = ""
+    id: str = ""
+    at: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def written(self) -> str:
+        data = json.dumps([self.way, self.score, self.id, self.at], separators=(",", ":")).encode()
+        return base64.urlsafe_b64encode(zlib.compress(data)).decode().rstrip("=")
+
+    @classmethod
+    def read(cls, text: str) -> Cursor:
+        """Raises BadInput for one that no list gave."""
+        try:
+            packed = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
+            way, score, id_, at = json.loads(zlib.decompressobj().decompress(packed, CURSOR_BYTES))
+            cursor = cls(str(way), _number(score), str(id_), {str(name): _number(at[name]) for name in at})
+            if not cursor.id or is_id(cursor.id):
+                return cursor
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError, zlib.error):
+            pass
+        raise _not_ours(text)
+
+
+def _number(text: str) -> str:
+    """A score or a position as it was written; empty stays empty. Raises ValueError."""
+    if text and not 0 <= int(text) < 1 << 53:
+        raise ValueError(text)
+    return str(int(text)) if text else ""
+
+
+def _not_ours(cursor: str) -> BadInput:
+    return BadInput(f"cursor {cursor!r:.40} is not one this list gave", hint="start again without a cursor")
+
+
+def list_jobs(ledger: Ledger, filters: Filters, *, limit: int = 50, cursor: str | None = None) -> Page:
+    """A page of jobs. Raises BadInput for a limit out of range, and for a cursor that another list gave."""
     if not 1 <= limit <= LONGEST:
         raise BadInput(f"limit {limit!r} is out of range: 1 to {LONGEST}", hint="the default is 50")
-    positions = _read_cursor(cursor)
-    sources = _sources(ledger, _state(status), tasks)
-    if status == State.PENDING:
-        order: Callable[[JobView], Any] = lambda job: (job.run_at, job.id)  # noqa: E731
-    else:
-        order = lambda job: (-job.created_at, job.id)  # noqa: E731
-    return _merge(ledger, sources, positions, order, lambda job: tasks is None or job.task in tasks, limit)
+    reading = _Reading(ledger, filters, limit)
+    return reading.first_page() if not cursor else reading.next_page(Cursor.read(cursor), cursor)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    jobs: list[JobView]
+    scanned: int
+    cursor: Cursor
+    more: bool
 
 
 def pending_pools(ledger: Ledger) -> list[str]:
     """The pools that have pending jobs."""
-    return [pool for pool in _pools(ledger) if _read(ledger, "queue", pool, 0, 1)[2]]
+    return sorted(ledger.scripts.run(Call("pools", ledger.keys.home, {}, texts)))
 
 
-def _pools(ledger: Ledger) -> list[str]:
-    """The pools that have pending jobs, or had some that nobody has looked for since."""
-    queues = {news.queue for news in ledger.standing() if news.queue.startswith(DUE)}
-    return sorted(queue.removeprefix(DUE) for queue in queues)
+class _Reading:
+    """One page on its way."""
+
+    def __init__(self, ledger: Ledger, filters: Filters, limit: int) -> None:
+        self._ledger = ledger
+        self._filters = filters
+        self._limit = limit
+        self._tests = filters.tests()
+        self._items: list[JobView] = []
+        self._scanned = 0
+
+    def first_page(self) -> Page:
+        if self._filters.q is not None and self._found_exactly(self._filters.q):
+            return self._page(None)
+        way = self._shortest()
+        return self._read(way, self._start(way)) if way.size else self._page(None)
+
+    def next_page(self, cursor: Cursor, written: str) -> Page:
+        ways = {way.name: way for way in self._ways({}, {})}
+        if cursor.way not in ways:
+            raise _not_ours(written)
+        return self._read(ways[cursor.way], cursor)
+
+    # -- which list to read -------------------------------------------------------------------------------------------
+
+    def _shortest(self) -> Way:
+        """The way with the fewest jobs. Pending jobs stand in their order on one way only; another is read whole."""
+        shared = self._filters.shared
+        rest: list[Arg] = [part for pair in shared.values() for part in pair]
+        counts, *lengths = self._ledger.scripts.run(Call("sizes", self._ledger.keys.home, {}, list, rest))
+        by_task_and_state = {
+            (task, State(state)): int(number)
+            for name, number in views.pairs(texts(counts))
+            for task, _, state in [name.rpartition("|")]
+        }
+        ways = self._ways(by_task_and_state, dict(zip(shared, lengths, strict=True)))
+        if self._filters.status == State.PENDING:
+            ways = [way for way in ways if way.name == "pending" or way.size <= GATHER]
+        return min(ways, key=lambda way: way.size)
+
+    def _ways(self, counts: Mapping[tuple[str, State], int], lengths: Mapping[str, int]) -> list[Way]:
+        filters = self._filters
+        order = "due" if filters.status == State.PENDING else "created"
+        ways = [
+            Way(name, order, [("group", kind, value)], lengths.get(name, 0))
+            for name, (kind, value) in filters.shared.items()
+        ]
+        if filters.states is not None:
+            ways.append(_by_state(filters.states, counts))
+        if filters.tasks is not None:
+            size = sum(number for (task, _), number in counts.items() if task in filters.tasks)
+            ways.append(Way("task", order, [("journal", task, "") for task in filters.tasks], size))
+        if not ways:
+            tasks = sorted({task for task, _ in counts})
+            ways.append(Way("all", order, [("journal", task, "") for task in tasks], sum(counts.values())))
+        return ways
+
+    def _start(self, way: Way) -> Cursor:
+        """Where the first page begins: at the newest job, or at the newest that was made before `created_to`."""
+        at = {str(name): "" for _, name, _ in way.lists} if way.by_position else {}
+        before = self._filters.created_to
+        if before is not None and way.order == "created":
+            if not way.by_position:
+                return Cursor(way.name, str(before))
+            at = self._sought(list(at), before)
+        return Cursor(way.name, at=at)
+
+    def _sought(self, tasks: Sequence[str], before: int) -> dict[str, str]:
+        """The position in each journal of the newest job that was made before an instant, if there is one."""
+        home = self._ledger.keys.home
+        slices = [tasks[at : at + SOUGHT] for at in range(0, len(tasks), SOUGHT)]
+        found: list[str] = []
+        for part in slices:
+            found += self._ledger.scripts.run(Call("seek", home, {"before": before}, texts, part))
+        return {task: position for task, position in zip(tasks, found, strict=True) if position != "-1"}
+
+    # -- reading it ---------------------------------------------------------------------------------------------------
+
+    def _found_exactly(self, q: str) -> bool:
+        """Take the job of that id and the holder of that idempotency key; answers whether nothing else can be meant."""
+        lists: list[tuple[Arg, Arg, Arg]] = [("these", "", q)] if is_id(q) else []
+        self._take(Way("", "given", [*lists, ("key", "", digest(q))]), Cursor(""))
+        return is_id(q) and any(job.id == q for job in self._items)
+
+    def _read(self, way: Way, cursor: Cursor) -> Page:
+        if self._filters.q is not None:
+            self._tests += self._filters.words()
+        if way.name == "running":
+            return self._running(cursor.id)
+        for _ in range(CALLS):
+            if len(self._items) >= self._limit:
+                return self._page(cursor)
+            going = way.going_on(cursor)
+            if not going.lists:
+                return self._page(None)
+            answer = self._take(going, cursor)
+            if not answer.more:
+                return self._page(None)
+            cursor = answer.cursor
+        return self._page(cursor)
+
+    def _running(self, after: str) -> Page:
+        """Leases are renewed all the time: the ids of all that run are read, and have an order of their own."""
+        ids = sorted((id_ for id_ in self._leased() if not after or id_ < after), reverse=True)
+        for start in range(0, min(len(ids), CALLS * LOOK), LOOK):
+            part = ids[start : start + LOOK]
+            answer = self._take(Way("running", "given", [("these", "", " ".join(part))]), Cursor("running"))
+            if answer.more:
+                return self._page(Cursor("running", id=answer.cursor.id))
+        return self._page(Cursor("running", id=ids[CALLS * LOOK - 1]) if len(ids) > CALLS * LOOK else None)
+
+    def _leased(self) -> set[str]:
+        found: set[str] = set()
+        score = id_ = ""
+        while True:
+            args: dict[str, Arg] = {"score": score, "id": id_, "limit": SLICE}
+            score, *ids = self._ledger.scripts.run(Call("leased", self._ledger.keys.home, args, texts))
+            found.update(ids)
+            if len(ids) < SLICE:
+                return found
+            id_ = ids[-1]
+
+    def _take(self, way: Way, cursor: Cursor) -> _Answer:
+        """Read on from the cursor, and keep the jobs that are found."""
+        args: dict[str, Arg] = {
+            "order": way.order,
+            "score": cursor.score,
+            "id": cursor.id,
+            "limit": self._limit - len(self._items),
+            "most": 2 * GATHER
+            if way.gathered
+            else LOOK
+            if len(way.lists) <= 20
+            else 20 * LOOK // len(way.lists),
+        }
+        rest = [*self._tests, *(part for one in way.lists for part in one)]
+        answer = self._ledger.scripts.run(
+            Call("query", self._ledger.keys.home, args, lambda reply: self._answer(way, reply), rest)
+        )
+        self._items += answer.jobs
+        self._scanned += answer.scanned
+        return answer
+
+    def _answer(self, way: Way, reply: Any) -> _Answer:
+        scanned, score, id_, more, positions, *rows = reply
+        at: dict[str, str] = {}
+        if way.by_position:
+            names = [str(name) for _, name, _ in way.lists]
+            at = {name: position for name, position in zip(names, texts(positions), strict=True) if position}
+        cursor = Cursor(way.name, score.decode(), id_.decode(), at)
+        return _Answer(views.jobs(self._ledger.tenant, rows), int(scanned), cursor, more == b"1")
+
+    def _page(self, cursor: Cursor | None) -> Page:
+        return Page(self._items, cursor.written() if cursor else None, self._scanned)
 
 
-def _state(status: str | None) -> State | None:
-    try:
-        return State(status) if status else None
-    except ValueError:
-        raise BadInput(f"status {status!r:.40} is not a state", hint=f"one of: {', '.join(State)}") from None
-
-
-def _sources(ledger: Ledger, status: State | None, tasks: Collection[str] | None) -> list[tuple[str, str]]:
-    """(family, name) of the lists that together hold the jobs asked for."""
-    if status is State.PENDING:
-        return [("queue", pool) for pool in _pools(ledger)]
-    if status is State.RUNNING:
-        return [("running", "")]
-    if status is State.SUCCEEDED:
-        return [("succeeded", "")]
-    if status:
-        return [("stopped", status)]
-    return [
-        ("journal", name) for name in sorted({key[0] for key in ledger.counts()} if tasks is None else tasks)
-    ]
-
-
-def _merge(
-    ledger: Ledger,
-    sources: list[tuple[str, str]],
-    positions: Positions,
-    order: Callable[[JobView], Any],
-    wanted: Callable[[JobView], bool],
-    limit: int,
-) -> Page:
-    """Take the first `limit` jobs over all sources; what was read but not taken stays in its source for the
-    next page. Jobs of one source keep its order, whatever `order` says of them: so what is left is its rest.
-    """
-    found: list[list[tuple[str, int, JobView]]] = []
-    ends: Positions = {}
-    for family, name in sources:
-        place = f"{family}:{name}"
-        if positions.get(place) == "":
-            ends[place] = ""
-            continue
-        step = -1 if family in ("journal", "succeeded") else 1
-        ends[place], first, ids = _read(ledger, family, name, int(positions.get(place, min(step, 0))), limit)
-        spot = {id_: int(first) + step * at for at, id_ in enumerate(ids)}
-        found.append([(place, spot[job.id], job) for job in ledger.get_many(ids) if wanted(job)])
-    merged = list(heapq.merge(*found, key=lambda entry: order(entry[2])))
-    taken, left = merged[:limit], merged[limit:]
-    for place, at, _ in reversed(left):
-        ends[place] = str(at)
-    more = any(after != "" for after in ends.values())
-    return Page([job for _, _, job in taken], _write_cursor(ends) if more else None)
-
-
-def _read(ledger: Ledger, family: str, name: str, start: int, limit: int) -> tuple[str, str, list[str]]:
-    args: dict[str, Arg] = {"family": family, "name": name, "from": start, "limit": limit}
-    reply = ledger.scripts.run(Call("list", ledger.keys.home, args, texts))
-    return reply[0], reply[1], reply[2:]
-
-
-def _write_cursor(positions: Positions) -> str:
-    return base64.urlsafe_b64encode(json.dumps(positions).encode()).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str | None) -> Positions:
-    if not cursor:
-        return {}
-    try:
-        data = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        return {str(place): "" if at == "" else str(_position(at)) for place, at in data.items()}
-    except (ValueError, AttributeError, TypeError, OverflowError, RecursionError):
-        raise BadInput(
-            f"cursor {cursor!r:.40} is not one this list gave", hint="start again without a cursor"
-        ) from None
-
-
-def _position(at: Any) -> int:
-    position = int(at)
-    if not -1 <= position < 1 << 53:
-        raise ValueError
-    return position
+def _by_state(states: frozenset[State], counts: Mapping[tuple[str, State], int]) -> Way:
+    """The lists of the states themselves."""
+    size = sum(number for (_, state), number in counts.items() if state in states)
+    if states == {State.PENDING}:
+        return Way("pending", "due", [("pending", "", "")], size)
+    if states == {State.RUNNING}:
+        return Way("running", "given", [("these", "", "")], size)
+    if states == {State.SUCCEEDED}:
+        return Way("succeeded", "stopped", [("succeeded", "", "")], size)
+    return Way("stopped", "stopped", [("stopped", state, "") for state in sorted(states)], size)

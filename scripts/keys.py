@@ -84,6 +84,13 @@ TENANT_KEYS = (
         "retention, from the head",
     ),
     Key(
+        "aside",
+        "old:{task}",
+        "zset",
+        "jobs that stayed when the head of their journal was cut, by position",
+        "with their rows",
+    ),
+    Key(
         "group",
         "g:{kind}:{value}",
         "zset",

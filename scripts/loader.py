@@ -48,6 +48,8 @@ SHARED = (
     "groups",
     "advertise",
     "blocker",
+    "show",
+    "places",
     "create",
     "progress",
     "conclude",

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from .lease.context import Record
 from .lease.durations import Duration
+from .lease.instants import to_ms
 from .lease.jobs import JobView, Page
 from .lease.requests import due, edited_args
 from .lease.status import RuntimeStatus, runtime_status
@@ -35,12 +37,38 @@ class JobBook:
         *,
         status: str | None = None,
         task: str | None = None,
+        instance: str | None = None,
+        node: str | None = None,
+        trace: str | None = None,
+        record: Record | None = None,
+        labels: Mapping[str, str] | None = None,
+        q: str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
         limit: int = 50,
         cursor: str | None = None,
         tenant: str = "default",
     ) -> Page:
-        """A page of jobs, newest first. See Ledger.list."""
-        return self._app.ledger(tenant).list(status=status, task=task, limit=limit, cursor=cursor)
+        """A page of the jobs that pass all filters, newest first, pending ones by due time.
+
+        All `labels` must be there; `created_to` is not included. `q` is the id of a job, its idempotency key, or words
+        of the error of a dead or failed one. With several filters a page may be short, or empty, though there are more:
+        `next_cursor` says so, `scanned` how many were looked at. Raises BadInput.
+        """
+        return self._app.ledger(tenant).list(
+            status=status,
+            task=task,
+            instance=instance,
+            node=node,
+            trace=trace,
+            record=record,
+            labels=labels or {},
+            q=q,
+            created_from=None if created_from is None else to_ms(created_from, what="created_from"),
+            created_to=None if created_to is None else to_ms(created_to, what="created_to"),
+            limit=limit,
+            cursor=cursor,
+        )
 
     def summary(self, tenant: str = "default") -> Summary:
         """How many jobs there are by state and by task, from counters."""

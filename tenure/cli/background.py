@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ..api import views
+from ..lease.filters import Filters
 from ..lease.jobs import JobView, Page
 from ..lease.ledger import Ledger
 from ..lease.listing import list_jobs
@@ -12,13 +13,12 @@ from ..lease.requests import Options
 from ..lease.who import whoami
 from ..scripts.errors import BadInput, NotFound
 from .arguments import read_arguments
-from .jobs import print_canceled, say_more
+from .job_list import say_more
+from .jobs import print_canceled
 from .options import find_app, opened, output_option, tenant_option
 from .output import print_json, print_table, say
 from .progress import describe
 from .watch import watch as watch_job
-
-PAGES = 10
 
 
 @click.group()
@@ -75,9 +75,7 @@ def list_(tenant: str, task: str | None, limit: int, cursor: str | None, as_json
     with opened() as app:
         page = _page(app.ledger(tenant), task, limit, cursor)
     if as_json:
-        print_json(
-            views.page([views.background_task(one, log=False) for one in page.items], page.next_cursor)
-        )
+        print_json(views.jobs_page(page, lambda one: views.background_task(one, log=False)))
         return
     rows = [(one.id, one.task, describe(one)) for one in page.items]
     print_table(("ID", "TASK", "PROGRESS"), rows)
@@ -111,19 +109,9 @@ def cancel(job_id: str, tenant: str, reason: str, as_json: bool) -> None:
 
 
 def _page(ledger: Ledger, task: str | None, limit: int, cursor: str | None) -> Page:
-    """A page of background tasks.
-
-    A task that has not always been one has other jobs between them, so the page may be short: `PAGES` are read at most.
-    """
+    """A page of background tasks. Those of a task that was a plain one once have other jobs between them."""
     tasks = ledger.background_tasks() if task is None else [task]
-    found: list[JobView] = []
-    for _ in range(PAGES):
-        page = list_jobs(ledger, status=None, tasks=tasks, limit=limit - len(found), cursor=cursor)
-        found += [job for job in page.items if job.background]
-        cursor = page.next_cursor
-        if cursor is None or len(found) == limit:
-            break
-    return Page(found, cursor)
+    return list_jobs(ledger, Filters(tasks=tasks, background=True), limit=limit, cursor=cursor)
 
 
 def _get(ledger: Ledger, job_id: str) -> JobView:

@@ -15,7 +15,7 @@ from ..api.recent_fires import recent_fires
 from ..scheduler.cron import CronExpression, Dst, Planned
 from ..scheduler.schedules import Fire, ScheduleView
 from ..scripts.errors import NotFound
-from .jobs import say_more
+from .job_list import say_more
 from .options import opened, output_option, tenant_option
 from .output import clock_time, local_time, print_fields, print_json, print_table, say
 

@@ -14,6 +14,7 @@ from ..lease.payload import unpack, unpack_args
 from ..lease.who import whoami
 from ..scripts.states import State
 from .by_hand import confirm, reschedule, retry, skip
+from .job_list import list_
 from .options import opened, output_option, tenant_option
 from .output import (
     clean,
@@ -24,7 +25,6 @@ from .output import (
     print_fields,
     print_json,
     print_table,
-    say,
 )
 from .progress import describe
 from .register import say_unserved
@@ -39,33 +39,8 @@ def jobs() -> None:
     """List, show and watch jobs; retry, skip, cancel, reschedule and confirm them."""
 
 
-for command in (retry, skip, reschedule, confirm):
+for command in (list_, retry, skip, reschedule, confirm):
     jobs.add_command(command)
-
-
-@jobs.command(name="list")
-@tenant_option
-@click.option("--status", metavar="STATE", help=f"Only those: {', '.join(State)}.")
-@click.option("--task", help="Only jobs of this task.")
-@click.option("--limit", type=click.IntRange(1, 100), default=50, show_default=True)
-@click.option("--cursor", help="Where the page before ended.")
-@output_option
-def list_(
-    tenant: str, status: str | None, task: str | None, limit: int, cursor: str | None, as_json: bool
-) -> None:
-    """List jobs, newest first; pending ones by the time they are due."""
-    with opened() as app:
-        page = app.jobs.list(status=status, task=task, limit=limit, cursor=cursor, tenant=tenant)
-    if as_json:
-        print_json(views.page([views.job(job) for job in page.items], page.next_cursor))
-    else:
-        due = status == State.PENDING
-        rows = [
-            (job.id, job.status, local_time(job.run_at if due else job.created_at), job.task)
-            for job in page.items
-        ]
-        print_table(("ID", "STATUS", "DUE" if due else "CREATED", "TASK"), rows)
-        say_more(page.next_cursor)
 
 
 @jobs.command()
@@ -135,11 +110,6 @@ def print_canceled(job: JobView, before: str, view: Callable[[JobView], object] 
         print_json(view(job))
     else:
         click.echo(f"{job.id} is {job.status}; it was {before}")
-
-
-def say_more(cursor: str | None) -> None:
-    if cursor:
-        say(f"there are more: the same with --cursor {cursor}")
 
 
 def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:

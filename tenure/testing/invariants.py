@@ -368,14 +368,19 @@ def _journals_cover_rows(tenant: Tenant) -> Said:
     expected: dict[str, list[str]] = {}
     for row in tenant.rows:
         expected.setdefault(row.fields["task"], []).append(row.id)
-    journals = {task: [id_.decode() for id_ in ids] for (task,), ids in tenant.all("journal").items()}
+    journals = {task: Counter(_members(ids)) for (task,), ids in tenant.all("journal").items()}
+    cuts = _text(tenant.one("meta", {}))
+    for (task,), stayed in tenant.all("aside").items():
+        journals.setdefault(task, Counter()).update(_members(stayed))
+        if not _members(stayed) <= Counter(expected.get(task, [])):
+            yield "I3", f"what stayed of the journal of {task} names jobs that have gone: {stayed}"
+        if max(stayed.values()) >= int(cuts.get(f"cut:{task}", 0)):
+            yield "I3", f"what stayed of the journal of {task} stands behind its cut: {stayed}"
     for task, ids in expected.items():
         for id_ in ids:
-            if journals.get(task, []).count(id_) != 1:
-                yield (
-                    "I3",
-                    f"job {id_} stands {journals.get(task, []).count(id_)} times in the journal of {task}",
-                )
+            times = journals.get(task, Counter[str]())[id_]
+            if times != 1:
+                yield "I3", f"job {id_} stands {times} times in the journal of {task}"
 
 
 def _idempotency_keys_point_to_rows(tenant: Tenant) -> Said:

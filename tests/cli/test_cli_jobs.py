@@ -24,7 +24,12 @@ def now_ledger(app: Tenure) -> Ledger:
 
 def test_a_new_namespace_has_no_jobs(cli: Cli) -> None:
     assert cli("jobs", "list").out == "ID  STATUS  CREATED  TASK\n"
-    assert cli("jobs", "list", "-o", "json").json == {"items": [], "nextCursor": None, "hasMore": False}
+    assert cli("jobs", "list", "-o", "json").json == {
+        "items": [],
+        "nextCursor": None,
+        "hasMore": False,
+        "scanned": 0,
+    }
 
 
 def test_jobs_are_listed_newest_first_page_by_page(cli: Cli, now_ledger: Ledger) -> None:
@@ -51,6 +56,28 @@ def test_jobs_are_filtered_by_state_task_and_tenant(cli: Cli, app: Tenure, now_l
     assert ids("--task", "mail") == [later.id]
     assert ids("--tenant", "acme") == ids(TENURE_TENANT="acme") == [other.id]
     assert "DUE" in cli("jobs", "list", "--status", "pending").out
+
+
+def test_jobs_are_found_by_what_they_belong_to(cli: Cli, now_ledger: Ledger) -> None:
+    fields: dict[str, str | bytes | int] = {
+        "record": "order:7",
+        "labels": "team=billing\ntier=1",
+        "instance": "i-1",
+    }
+    job = now_ledger.enqueue(NewJob("report", idempotency_key="key", fields=fields)).id
+    now_ledger.enqueue(NewJob("report", fields={"labels": "team=billing"}))
+
+    for options in (
+        ("--record", "order:7"),
+        ("--label", "team=billing", "--label", "tier=1"),
+        ("--instance", "i-1", "--status", "pending"),
+        ("-q", "key"),
+        ("--created-from", "2020-01-01T00:00:00Z", "--instance", "i-1"),
+    ):
+        assert [one["id"] for one in cli("jobs", "list", *options, "-o", "json").json["items"]] == [job]
+    assert cli("jobs", "list", "--created-to", "2020-01-01T00:00:00Z", "-o", "json").json["items"] == []
+    assert cli("jobs", "list", "--label", "team").code == 2
+    assert cli("jobs", "list", "--record", "order").code == 2
 
 
 def test_a_job_is_shown_as_the_api_shows_it(cli: Cli, now_ledger: Ledger) -> None:

@@ -12,7 +12,7 @@ from tenure import Tenure
 from tenure.lease.outcome import Fail, Succeed
 from tenure.lease.requests import Options
 
-from .conftest import Hand, pointers, refused
+from .conftest import Hand, pointers, refused, start
 
 
 def enqueue(shop: Tenure, *args: object, tenant: str = "default", task: str = "reports.daily") -> str:
@@ -59,6 +59,68 @@ def test_jobs_are_listed_newest_first_in_pages_without_gap_or_repeat(
     assert created == sorted(created, reverse=True)
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("instance=i-1", [0, 1]),
+        ("node=n 1", [0]),
+        ("trace=t-1", [1]),
+        ("record=order:4711:a", [0]),
+        ("label=team%3Da", [0, 1]),
+        ("label=team%3Da&label=tier%3D1", [0]),
+        ("label=team%3Db", []),
+        ("task=orders.sync&instance=i-1", [1]),
+        ("q=key-2", [2]),
+        ("q=no such ROW", [0]),
+        ("status=dead&q=row", [0]),
+        ("createdFrom=2020-01-01T00:00:00Z&createdTo=2100-01-01T00:00:00Z", None),
+        ("createdTo=2020-01-01T00:00:00Z", []),
+    ],
+)
+def test_jobs_are_found_by_what_they_belong_to(
+    client: TestClient, shop: Tenure, hand: Hand, query: str, found: list[int] | None
+) -> None:
+    daily, sync = shop.registry.get("reports.daily"), shop.registry.get("orders.sync")
+    record, labels = ("order", "4711:a"), {"team": "a", "tier": "1"}
+    made = [shop.enqueue(daily, (), {}, Options(instance="i-1", node="n 1", record=record, labels=labels)).id]
+    hand.work(Fail("KeyError: No such row", permanent=True))
+    made.append(shop.enqueue(sync, (), {}, Options(instance="i-1", trace="t-1", labels={"team": "a"})).id)
+    made.append(shop.enqueue(daily, (), {}, Options(idempotency_key="key-2")).id)
+
+    page = client.get(f"/jobs?{query}").json()
+
+    assert {job["id"] for job in page["items"]} == {
+        made[at] for at in ([0, 1, 2] if found is None else found)
+    }
+    assert (page["hasMore"], page["nextCursor"]) == (False, None)
+    assert page["scanned"] >= len(page["items"])
+
+
+@pytest.mark.parametrize(
+    ("query", "places"),
+    [
+        ("record=order", ["?record"]),
+        ("label=team", ["?label"]),
+        ("trace=a/b", ["?trace"]),
+        ("instance=%0a", ["?instance"]),
+        ("createdFrom=yesterday&createdTo=1", ["?createdFrom", "?createdTo"]),
+        (f"q={'x' * 201}", ["?q"]),
+        (f"q={'é' * 150}", ["?q"]),
+    ],
+)
+def test_a_filter_that_breaks_a_rule_is_named(client: TestClient, query: str, places: list[str]) -> None:
+    assert pointers(refused(client.get(f"/jobs?{query}"), 400, "BAD_INPUT")) == places
+
+
+def test_background_tasks_are_found_by_their_record(client: TestClient) -> None:
+    wanted = start(client, record={"type": "order", "id": "7"})["id"]
+    start(client, kwargs={"shop": "south"})
+
+    page = client.get("/background-tasks?record=order:7").json()
+
+    assert [task["id"] for task in page["items"]] == [wanted]
+
+
 def test_a_running_job_shows_its_lease(client: TestClient, shop: Tenure, hand: Hand) -> None:
     job_id = enqueue(shop)
     lease = hand.take()
@@ -81,7 +143,7 @@ def test_a_running_job_shows_its_lease(client: TestClient, shop: Tenure, hand: H
         ("tenant=A", ["?tenant"]),
         ("tenant=a&tenant=b", ["?tenant"]),
         ("statsu=dead", ["?statsu"]),
-        ("limit=0&status=x&tenant=%00&q=1", ["?q", "?tenant", "?status", "?limit"]),
+        ("limit=0&status=x&tenant=%00&p=1", ["?p", "?tenant", "?status", "?limit"]),
     ],
 )
 def test_wrong_parameters_are_named_all_at_once(client: TestClient, query: str, places: list[str]) -> None:

@@ -16,7 +16,7 @@ end
 
 -- `going` of a task's jobs go; with its last one goes what is remembered of it.
 -- A job that does not go (it waits for a person) stands in front of those that have gone. When too many have, the head of the
--- journal is written anew without them; a slice a call, so that no call is long.
+-- journal is cut and what stays of it is set aside, where it keeps its position; a slice a call, so that no call is long.
 local SLACK, HEAD = 256, 512
 
 local function close_gaps(task, going)
@@ -25,15 +25,15 @@ local function close_gaps(task, going)
     living = living + (redis.call('HGET', K.counts(), task .. '|' .. state) or 0)
   end
   if living == going then redis.call('HDEL', K.figures(), 'claimed|' .. task) end
-  if redis.call('LLEN', journal) <= living + SLACK then return end
-  local head, kept = redis.call('LRANGE', journal, 0, HEAD - 1), {}
-  for at = #head, 1, -1 do
-    if redis.call('EXISTS', K.row(head[at])) == 1 then kept[#kept + 1] = head[at] end
+  local aside = K.aside(task)
+  if redis.call('LLEN', journal) + redis.call('ZCARD', aside) <= living + SLACK then return end
+  local cut, head, stay = cut_of(task), redis.call('LRANGE', journal, 0, HEAD - 1), {}
+  for at, id in ipairs(head) do
+    if redis.call('EXISTS', K.row(id)) == 1 then stay[#stay + 1], stay[#stay + 2] = text(cut + at - 1), id end
   end
-  if #kept == #head then return end
   redis.call('LTRIM', journal, #head, -1)
-  if #kept > 0 then redis.call('LPUSH', journal, unpack(kept)) end
-  redis.call('HINCRBY', K.meta(), 'cut:' .. task, #head - #kept)
+  if #stay > 0 then redis.call('ZADD', aside, unpack(stay)) end
+  redis.call('HINCRBY', K.meta(), 'cut:' .. task, #head)
 end
 
 local function forget(ids)
@@ -44,6 +44,7 @@ local function forget(ids)
       free_unique(job)
       leave_set(job)
       leave_groups(job)
+      drop(K.aside(job.task), id)
       count(job.task, job.state, -1)
       tasks[job.task] = (tasks[job.task] or 0) + 1
       gone[id] = true

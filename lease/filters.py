@@ -1,0 +1,96 @@
+"""Which jobs a list shows, as the caller says it and as the scripts take it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..scripts.errors import BadInput
+from ..scripts.loader import Arg
+from ..scripts.states import State
+from .context import Record, check_labels, check_record, check_text, check_trace, is_text, pack_record
+from .payload import digest
+
+Q_LIMIT = 200
+FAILED = (State.DEAD, State.FAILED)
+"""Whose errors are searched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Which jobs a list shows; None is any. Raises BadInput for a value that breaks a rule.
+
+    All `labels` must be there. `created_from` and `created_to` are epoch ms, the second not included. `q` is the id of
+    a job, its idempotency key (while it holds it, or is dead or failed), or words of the newest error of a dead or
+    failed one, in any case of letters.
+    """
+
+    status: str | None = None
+    tasks: Collection[str] | None = None
+    instance: str | None = None
+    node: str | None = None
+    trace: str | None = None
+    record: Record | None = None
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    q: str | None = None
+    created_from: int | None = None
+    created_to: int | None = None
+    background: bool = False
+
+    def __post_init__(self) -> None:
+        if self.status is not None and self.status not in tuple(State):
+            raise BadInput(f"status {self.status!r:.40} is not a state", hint=f"one of: {', '.join(State)}")
+        for name, check in (
+            ("instance", check_text("instance")),
+            ("node", check_text("node")),
+            ("trace", check_trace),
+            ("record", check_record),
+        ):
+            if getattr(self, name) is not None:
+                check(getattr(self, name))
+        check_labels(self.labels)
+        if self.q is not None and not is_text(self.q, 1, Q_LIMIT):
+            raise BadInput(
+                f"q {self.q!r:.60} is not allowed: text of 1 to {Q_LIMIT} bytes", hint="q='timed out'"
+            )
+
+    @property
+    def states(self) -> frozenset[State] | None:
+        """The states that jobs found by the lists of states can be in; None: any."""
+        asked = None if self.status is None else {State(self.status)}
+        if self.q is not None:
+            return frozenset(FAILED) & (asked or set(FAILED))
+        return None if asked is None else frozenset(asked)
+
+    @property
+    def shared(self) -> dict[str, tuple[str, str]]:
+        """The (kind, value) pairs that have a list of their jobs each, by a name of their own."""
+        record = None if self.record is None else pack_record(self.record)
+        values = (("instance", self.instance), ("node", self.node), ("trace", self.trace), ("record", record))
+        labels = {f"label:{name}": ("label", f"{name}={value}") for name, value in self.labels.items()}
+        return {kind: (kind, value) for kind, value in values if value is not None} | labels
+
+    def tests(self) -> list[Arg]:
+        """What each job must pass, as the query script takes it; `q` apart."""
+        return [part for test in self._tests() for part in test]
+
+    def words(self) -> list[Arg]:
+        """What a job that `q` finds by its error must pass besides."""
+        q = self.q or ""
+        lower = "".join(char.lower() if char.isascii() else char for char in q)
+        states = [("is", "state", state) for state in FAILED] if self.status is None else []
+        return [part for test in [("text", digest(q), lower), *states] for part in test]
+
+    def _tests(self) -> Iterator[tuple[Arg, Arg, Arg]]:
+        if self.status is not None:
+            yield "is", "state", self.status
+        for task in self.tasks or ():
+            yield "is", "task", task
+        for kind, value in self.shared.values():
+            yield ("label", "", value) if kind == "label" else ("is", kind, value)
+        if self.created_from is not None:
+            yield "since", "", self.created_from
+        if self.created_to is not None:
+            yield "before", "", self.created_to
+        if self.background:
+            yield "is", "background", "1"
