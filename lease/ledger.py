@@ -11,6 +11,7 @@ from ..scripts import Call, Keys, Scripts
 from ..scripts.errors import NotFound, TenureError
 from ..scripts.loader import Arg, item, texts
 from . import views
+from .batch_work import work_off
 from .filters import Filters
 from .ids import is_id, new_id
 from .index import TenantIndex
@@ -206,18 +207,20 @@ class Ledger:
 
     def reap(self, limit: int = 100) -> Sequence[tuple[str, str]]:
         """Take back leases that ended, let go of jobs that nobody started in time: (id, state it went to). And bring
-        jobs after the flag of their instance where whoever set it has not.
+        jobs after the flag of their instance, and batches to their end, where whoever began that has not.
 
         Tells the index when to come again.
         """
         delays: list[Arg] = [Retry().backoff_ms(failures) for failures in range(1, 11)]
         call: Call[Any] = self._call("reap", {"limit": limit}, lambda reply: reply, delays)
-        due, version, ended, news, walks = self.scripts.run(call)
+        due, version, ended, news, walks, batches = self.scripts.run(call)
         self.index.put(
             [News(self.tenant, REAP, int(due) if due else None, int(version)), *views.news(self.tenant, news)]
         )
         for instance in walks:
             go_on(self, instance.decode(), steps=STEPS)
+        for batch in batches:
+            work_off(self, batch.decode())
         return [(id_.decode(), state.decode()) for id_, state in ended]
 
     def reschedule(

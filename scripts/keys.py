@@ -126,6 +126,23 @@ TENANT_KEYS = (
         "kind of failure to when it was first seen, type, frame, template",
         "with their last jobs",
     ),
+    Key(
+        "batch",
+        "ba:{id}",
+        "hash",
+        "a batch: one verb for many jobs, who, why, how far it is",
+        "the newest 100 are kept",
+    ),
+    Key(
+        "batch_jobs",
+        "bj:{id}",
+        "list",
+        "the jobs of a batch and the generation each was seen in",
+        "with the batch",
+    ),
+    Key("batch_skips", "bs:{id}", "hash", "the jobs that a batch has skipped, and why", "with the batch"),
+    Key("batches", "batches", "zset", "batches by when they were made", "with the batch"),
+    Key("batch_work", "bw", "zset", "running batches, by when a reaper is to go on with them", "their end"),
     Key("unique", "u", "hash", "idempotency key digest to job id", "the job's end or its row"),
     Key(
         "memo",

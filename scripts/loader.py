@@ -55,6 +55,7 @@ SHARED = (
     "conclude",
     "by_hand",
     "walk",
+    "batches",
     "forget",
     "fires",
 )

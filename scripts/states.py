@@ -66,6 +66,7 @@ MOVES: dict[str, dict[State, State]] = {
 # What a person may do to a job, or to its instance, and whether that begins a new generation of it.
 BY_HAND: dict[str, bool] = {
     "retry": True,
+    "replay": True,
     "cancel": True,
     "skip": True,
     "reschedule": False,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tenure.lease.batches import Batches
 from tenure.lease.instances import Instances
 from tenure.lease.jobs import Deed
 from tenure.lease.ledger import HISTORY, Ledger, NewJob
@@ -19,8 +20,10 @@ from tenure.testing import START, Faults
 
 from .given import PAUSABLE, At, Store, claim, dead, paused, running, succeeded, unknown_outcome, view
 
+BATCH = "01J00000000000000000000000"
 HAND: dict[str, Callable[..., object]] = {
     "retry": lambda ledger, job_id, **word: ledger.retry(job_id, **word),
+    "replay": lambda ledger, job_id, **word: Batches(ledger).run(BATCH, **word),
     "cancel": lambda ledger, job_id, **word: ledger.cancel(job_id, **word),
     "skip": lambda ledger, job_id, **word: ledger.skip(job_id, **word),
     "reschedule": lambda ledger, job_id, **word: ledger.reschedule(job_id, priority=1, **word),
@@ -28,7 +31,7 @@ HAND: dict[str, Callable[..., object]] = {
     "pause": lambda ledger, job_id, **word: Instances(ledger).pause("order-7", **word),
     "resume": lambda ledger, job_id, **word: Instances(ledger).resume("order-7", **word),
 }
-SCRIPTS = {"skip": "cancel", "pause": "instance_flag", "resume": "instance_flag"}
+SCRIPTS = {"skip": "cancel", "pause": "instance_flag", "resume": "instance_flag", "replay": "batch_work"}
 
 
 def stopped(ledger: Ledger, verb: str) -> str:
@@ -36,6 +39,10 @@ def stopped(ledger: Ledger, verb: str) -> str:
     match verb:
         case "reschedule":
             return ledger.enqueue(NewJob("report", when="+1000")).id
+        case "replay":
+            job_id = dead(ledger).id
+            Batches(ledger).plan("retry", "replay", [(job_id, None, "")], batch_id=BATCH)
+            return job_id
         case "pause":
             return ledger.enqueue(NewJob("report", fields=PAUSABLE)).id
         case "resume":

@@ -5,7 +5,8 @@
 -- ARGV limit   int   how many at most
 -- REST delay         before the attempt after the first, second, ... time-out; the last stands for all further ones
 -- FLAGS allow-oom
--- GIVES        {next expiry or "", version, ids: {id, state}, news: {pool, due, version}, instances whose walk nobody drives}
+-- GIVES        {next expiry or "", version, ids: {id, state}, news: {pool, due, version}, instances whose walk nobody drives,
+--               batches that nobody works off}
 
 local function backoff(failures)
   return tonumber(ARGV[math.min(FIRST + failures, #ARGV)])
@@ -49,5 +50,10 @@ for _, instance in ipairs(redis.call('ZRANGEBYSCORE', K.instances(), '-inf', tex
   if visit(instance) then walks[#walks + 1] = instance end
 end
 
+local batches = {}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.batch_work(), '-inf', text(now), 'LIMIT', 0, limit)) do
+  if visit_batch(id) then batches[#batches + 1] = id end
+end
+
 local first = next_expiry(#expired, #over, #late)
-return {first and text(math.max(now, first)) or '', text(read_clock()), ids, news(), walks}
+return {first and text(math.max(now, first)) or '', text(read_clock()), ids, news(), walks, batches}

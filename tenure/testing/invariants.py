@@ -548,6 +548,36 @@ def _clusters_follow_from_rows(tenant: Tenant) -> Said:
             )
 
 
+def _batches_add_up(tenant: Tenant) -> Said:
+    batches = {id_: _text(fields) for (id_,), fields in tenant.all("batch").items()}
+    jobs, skips = tenant.all("batch_jobs"), tenant.all("batch_skips")
+    for family, found in (("jobs", jobs), ("skipped jobs", skips)):
+        for (id_,) in found:
+            if id_ not in batches:
+                yield "I3", f"{family} of batch {id_}, which is not on record"
+    yield from _same(
+        "I3", "batches", dict.fromkeys(_scores(tenant.one("batches", {}))), dict.fromkeys(batches)
+    )
+    running = {id_ for id_, batch in batches.items() if batch["state"] == "running"}
+    work = _scores(tenant.one("batch_work", {}))
+    yield from _same("I43", "running batches", dict.fromkeys(work), dict.fromkeys(running))
+    for id_, batch in batches.items():
+        done, total = int(batch["done"]), int(batch["jobs"])
+        if total != len(jobs.get((id_,), [])):
+            yield "I3", f"batch {id_} says it has {total} jobs, it has {len(jobs.get((id_,), []))}"
+        if batch["state"] == "done" and done != total:
+            yield "I3", f"batch {id_} is done with {done} of {total} jobs"
+        by_code = Counter(code.decode() for code in skips.get((id_,), {}).values())
+        said = {
+            name.partition(":")[2]: int(count) for name, count in batch.items() if name.startswith("skipped:")
+        }
+        yield from _same("I3", f"skipped jobs of batch {id_}", said, dict(by_code))
+        listed = {entry.decode().partition(" ")[0] for entry in jobs.get((id_,), [])[:done]}
+        skipped = sum(job_id.decode() in listed for job_id in skips.get((id_,), {}))
+        if int(batch["accepted"]) + skipped != done:
+            yield "I3", f"batch {id_} has done {done}: {batch['accepted']} and {skipped} that it skipped"
+
+
 def _progress_is_a_share(tenant: Tenant) -> Said:
     rows = {row.id: row for row in tenant.rows}
     for (id_,), found in tenant.all("progress").items():
@@ -649,6 +679,7 @@ _RULES: tuple[Callable[[Tenant], Said], ...] = (
     _jobs_follow_their_instance,
     _the_reaper_visits_instances,
     _clusters_follow_from_rows,
+    _batches_add_up,
     _progress_is_a_share,
     _due_work_is_advertised,
     _named_leases_stand_by_expiry,
