@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from ..scripts.errors import TenureError
 from .background import Background
+from .batches import BatchResource
 from .events import Events
 from .guard import Guard
 from .health import Health
@@ -52,7 +53,7 @@ def create_api(app: App) -> Starlette:
 
 def routes(app: App, hub: Hub) -> list[BaseRoute]:
     background, schedules, health = Background(app), ScheduleResource(app), Health(app)
-    jobs, instances = Jobs(app), InstanceResource(app)
+    jobs, batches, instances = Jobs(app), BatchResource(app), InstanceResource(app)
     return [
         resource("/tasks", get=Tasks(app).list),
         resource("/background-tasks", get=background.list, post=background.start),
@@ -62,6 +63,10 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/jobs", get=jobs.list),
         resource("/jobs/summary", get=jobs.summary),
         resource("/jobs/runtime-status", get=jobs.runtime_status),
+        resource("/jobs/batch-retry", post=batches.retry),
+        resource("/jobs/batch-skip", post=batches.skip),
+        resource("/jobs/replays", get=batches.list),
+        resource("/jobs/replays/{id}", get=batches.get),
         resource("/jobs/{id}", get=jobs.get),
         resource("/jobs/{id}/why", get=jobs.why),
         resource("/jobs/{id}/retry", post=jobs.retry),

@@ -113,6 +113,10 @@ class Fields:
         """A value of any kind, for a reader that tells what it takes; None if it is not given."""
         return self._values.get(name)
 
+    def fine(self, name: str) -> bool:
+        """Whether nothing has been found wrong with a field yet."""
+        return all(one.pointer != f"{self._at}{pointed(name)}" for one in self._wrong)
+
     def given(self, name: str) -> bool:
         return name in self._values
 

@@ -8,7 +8,8 @@ from urllib.parse import quote, urlencode
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from .body import read_body
 from .fields import Fields
@@ -38,7 +39,17 @@ def resource(
             return await run_in_threadpool(change, request, await read_body(request))
         return await run_in_threadpool(plain[request.method], request)
 
-    return Route(path, endpoint, methods=[*changes, *plain])
+    return _Resource(path, endpoint, methods=[*changes, *plain])
+
+
+class _Resource(Route):
+    """A route that is chosen by its path alone: a method it does not have is refused here, and goes to no other path
+    that fits too, as `/jobs/{id}` fits `/jobs/batch-retry`.
+    """
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child = super().matches(scope)
+        return (Match.FULL if match is Match.PARTIAL else match), child
 
 
 def answer(content: object, status: int = 200, **headers: str) -> Response:

@@ -32,11 +32,10 @@ class BatchState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BatchJob:
-    """A job of a batch; `skipped` is the code of why nothing was done to it. Of a batch that is not done yet, None may
-    also say that it has not been its turn.
-    """
+    """A job of a batch. `outcome` is `accepted` or `skipped`, None before its turn; `skipped` is the code of why."""
 
     id: str
+    outcome: str | None
     skipped: str | None
 
 
@@ -212,6 +211,7 @@ def _batch(tenant: str, id_: bytes, flat: list[Any], jobs: list[Any], skips: lis
     listed = [entry.partition(" ")[0] for entry in texts(jobs)]
     known = [job_id for job_id in codes if job_id not in set(listed)]
     done, success = int(said["done"]), int(said["accepted"])
+    turned = {*listed[:done], *known}
     return Batch(
         tenant=tenant,
         id=id_.decode(),
@@ -230,5 +230,9 @@ def _batch(tenant: str, id_: bytes, flat: list[Any], jobs: list[Any], skips: lis
         made_at=int(said["made"]),
         begun_at=int(said["begun"]) if "begun" in said else None,
         finished_at=int(said["finished"]) if "finished" in said else None,
-        jobs=tuple(BatchJob(job_id, codes.get(job_id)) for job_id in [*listed, *known]),
+        jobs=tuple(_job(job_id, job_id in turned, codes.get(job_id)) for job_id in [*listed, *known]),
     )
+
+
+def _job(job_id: str, turned: bool, code: str | None) -> BatchJob:
+    return BatchJob(job_id, "skipped" if code else "accepted" if turned else None, code)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from .lease.batches import RATE, Batch, Batches
 from .lease.context import Record
 from .lease.durations import Duration
 from .lease.instants import to_ms
@@ -158,6 +159,37 @@ class JobBook:
             by=_who(by),
             force=force,
         )
+
+    def retry_many(
+        self,
+        ids: Sequence[str],
+        *,
+        rate: int = RATE,
+        reason: str = "",
+        by: str | None = None,
+        token: str | None = None,
+        tenant: str = "default",
+    ) -> Batch:
+        """Begin a new round of each of at most 500 jobs, `rate` of them due in a second; answers what became of each.
+
+        One that cannot be retried, or of which an outcome is unknown, is skipped. A batch that has begun is done also
+        if this process dies; with a `token` (an id of yours in ULID form) the same call again is the same batch.
+        """
+        batches = Batches(self._app.ledger(tenant))
+        return batches.retry(ids, rate=rate, reason=reason, by=_who(by), batch_id=token)
+
+    def skip_many(
+        self,
+        ids: Sequence[str],
+        *,
+        reason: str = "",
+        by: str | None = None,
+        token: str | None = None,
+        tenant: str = "default",
+    ) -> Batch:
+        """Cancel each of at most 500 jobs because they need not be done any more. See `retry_many`."""
+        batches = Batches(self._app.ledger(tenant))
+        return batches.skip(ids, reason=reason, by=_who(by), batch_id=token)
 
     def confirm(
         self, job_id: str, happened: bool, *, note: str = "", by: str | None = None, tenant: str = "default"

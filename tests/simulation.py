@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import TypeVar
 
+from tenure.lease.batches import Batches, BatchState
 from tenure.lease.ids import fire_id
 from tenure.lease.jobs import DUE, REAP, Lease, News
 from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
@@ -47,6 +48,8 @@ BY_HAND: list[tuple[str, Callable[[Ledger, str], object]]] = [
     ("skip", lambda ledger, job_id: ledger.skip(job_id, "not worth it")),
     ("retry", lambda ledger, job_id: ledger.retry(job_id)),
     ("retry", lambda ledger, job_id: ledger.retry(job_id, args=b"others")),
+    ("batch", lambda ledger, job_id: Batches(ledger).retry([job_id])),
+    ("batch", lambda ledger, job_id: Batches(ledger).skip([job_id, job_id])),
     ("reschedule", lambda ledger, job_id: ledger.reschedule(job_id, when="+0", priority=1)),
 ]
 
@@ -133,6 +136,8 @@ class World:
                 "cancel",
                 "retry",
                 "reschedule",
+                "batch_begin",
+                "batch_work",
                 "index_put",
                 "triggers_due",
             ]
@@ -157,7 +162,11 @@ class World:
 
     def _unfinished(self) -> list[str]:
         states = [(tenant, state) for tenant in TENANTS for _, state in self.ledger(tenant).counts()]
-        return [f"{state} in {tenant}" for tenant, state in states if state in ("pending", "running")]
+        batches = [(tenant, batch) for tenant in TENANTS for batch in Batches(self.ledger(tenant)).newest()]
+        return [
+            *(f"{state} in {tenant}" for tenant, state in states if state in ("pending", "running")),
+            *(f"a batch in {tenant}" for tenant, batch in batches if batch.state is BatchState.RUNNING),
+        ]
 
     def _look(self) -> None:
         self.events.append(f"{self.now - START:>9} {self.faults.calls[-1]}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tenure.lease.batches import Batches
 from tenure.lease.leases import Leases
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.ledgers import Ledgers
@@ -41,6 +42,9 @@ class Scene:
         self.held = running(ledger, "work").id
         self.urgent = ledger.enqueue(NewJob("work", when="+60000", fields={"start_by": "+90000"})).id
         ledger.reschedule(self.waiting, priority=1)
+        batches = Batches(ledger)
+        self.batch = batches.plan("retry", "replay", [(self.dead, 1, ""), (self.done, 1, "WRONG_STATE")])
+        batches.begin(self.batch)
         overdue = NewJob("work", fields={"start_by": "+0"})
         ledger.enqueue(overdue)
         ledger.reap()
@@ -111,6 +115,21 @@ DAMAGES: list[tuple[str, str, Damage]] = [
     ("a cluster without a sample", "I3", lambda s: s.redis.delete(s.key("samples"))),
     ("a cluster that nobody finds", "I3", lambda s: s.redis.delete(s.key("clusters"))),
     ("a cluster of the future", "I3", lambda s: s.redis.hset(s.key("samples"), "raised", f"{START + 1}\n")),
+    ("a batch that nobody goes on with", "I43", lambda s: s.redis.delete(s.key("batch_work"))),
+    ("a batch that nobody finds", "I3", lambda s: s.redis.delete(s.key("batches"))),
+    ("jobs of no batch", "I3", lambda s: s.redis.rpush(s.key("batch_jobs", id="nobody"), f"{s.dead} 1")),
+    ("a job of a batch gone", "I3", lambda s: s.redis.rpop(s.key("batch_jobs", id=s.batch))),
+    (
+        "a batch that is done too early",
+        "I3",
+        lambda s: s.redis.hset(s.key("batch", id=s.batch), "state", "done"),
+    ),
+    (
+        "skipped for another reason",
+        "I3",
+        lambda s: s.redis.hset(s.key("batch_skips", id=s.batch), s.done, "ODD"),
+    ),
+    ("accepted one too many", "I3", lambda s: s.redis.hset(s.key("batch", id=s.batch), "accepted", "1")),
     ("a key that points nowhere", "I2", lambda s: s.redis.hset(s.key("unique"), "digest", "nobody")),
     ("a key that points to nobody any more", "I2", lambda s: s.redis.delete(s.key("unique"))),
     ("an attempt gone", "I13", lambda s: s.redis.hdel(s.row(s.failed), "a1")),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tenure import Continue, Ctx, Done, Retry, Tenure
+from tenure.lease.who import whoami
 from tenure.scripts.errors import BadInput, JobFailed
 from tenure.testing import InlineWorker
 
@@ -181,3 +182,25 @@ def test_a_latest_start_may_be_an_instant(app: Tenure) -> None:
     job = report.using(at=NOON, start_by=NOON + timedelta(hours=1)).enqueue()
 
     assert job.get().start_by == round(NOON.timestamp() * 1000) + 3_600_000
+
+
+def test_many_jobs_are_retried_or_skipped_at_once(app: Tenure, worker: InlineWorker) -> None:
+    broken = True
+
+    @app.task("sync", retry=Retry(1))
+    def sync(number: int) -> int:
+        if broken:
+            raise ValueError(number)
+        return number
+
+    jobs = [sync.enqueue(number) for number in range(4)]
+    worker.run()
+    broken = False
+
+    retried = app.jobs.retry_many([job.id for job in jobs[:2]], rate=200, reason="mended", by="ada")
+    skipped = app.jobs.skip_many([job.id for job in jobs[1:]], reason="not needed")
+    worker.run("1s")
+
+    assert (retried.success, retried.by, retried.reason) == (2, "ada", "mended")
+    assert (skipped.success, skipped.by) == (3, whoami())
+    assert [job.get().status for job in jobs] == ["succeeded", *["canceled"] * 3]

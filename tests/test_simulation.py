@@ -65,6 +65,7 @@ def test_nothing_is_lost_or_done_twice_whoever_dies(tenure_server: Server, ledge
             "skip",
             "retry",
             "retry refused",
+            "batch",
             "reschedule",
             "outcome refused",
             "renewal refused",

@@ -7,12 +7,14 @@ from datetime import datetime
 import click
 
 from ..api import views
+from ..api.batch_views import batch_with_jobs
+from ..lease.batches import FASTEST, RATE, Batch
 from ..lease.jobs import JobView
 from ..lease.who import whoami
 from ..scripts.errors import BadInput
 from .arguments import read_arguments, read_instant
 from .options import find_app, opened, output_option, tenant_option
-from .output import local_time, print_json
+from .output import local_time, print_json, print_table, say
 
 job_argument = click.argument("job_id", metavar="ID")
 after_option = click.option("--after", metavar="DURATION", help="How long from now: 5m, 1h30m.")
@@ -20,10 +22,13 @@ at_option = click.option(
     "--at", metavar="INSTANT", callback=read_instant, help="An instant with its offset: 2026-09-21T14:00:00Z."
 )
 
+rate_option = click.option(
+    "--rate", type=click.IntRange(1, FASTEST), help=f"So many are due in a second at most.  [default: {RATE}]"
+)
+
 
 @click.command()
-@job_argument
-@click.argument("arguments", metavar="[JSON]", required=False)
+@click.argument("words", metavar="ID [ID...] [JSON]", nargs=-1, required=True)
 @click.option("--app", "app_name", metavar="MODULE:APP", help="Where the task is registered; or TENURE_APP.")
 @after_option
 @at_option
@@ -31,17 +36,18 @@ at_option = click.option(
 @click.option(
     "--force", is_flag=True, help="Also if its last call outside may have happened; needs a reason."
 )
+@rate_option
 @click.option("--reason", default="", help="Kept with the job.")
 @tenant_option
 @output_option
 def retry(
-    job_id: str,
-    arguments: str | None,
+    words: tuple[str, ...],
     app_name: str | None,
     after: str | None,
     at: datetime | None,
     generation: int | None,
     force: bool,
+    rate: int | None,
     reason: str,
     tenant: str,
     as_json: bool,
@@ -50,8 +56,25 @@ def retry(
 
     It goes on from its last checkpoint. With JSON, an object of named arguments or an array of positional ones that
     replace all it had, it starts from the beginning; its task must be registered in the application.
+
+    Of several jobs, at most 500, those that cannot be retried are skipped, and the exit code is 4 if there are any.
     """
-    edited = arguments is not None
+    ids, arguments = _ids_and_arguments(words)
+    job_id, edited = ids[0], arguments is not None
+    if len(ids) > 1:
+        if edited or force or any(option is not None for option in (app_name, after, at, generation)):
+            raise BadInput(
+                "of several jobs each is retried as it is, now: no JSON, --after, --at, --generation or --force",
+                hint="retry that one job alone",
+            )
+        with opened() as app:
+            print_batch(
+                app.jobs.retry_many(ids, rate=RATE if rate is None else rate, reason=reason, tenant=tenant),
+                as_json,
+            )
+        return
+    if rate is not None:
+        raise BadInput("--rate is for several jobs", hint="leave it out; --after says when one job is due")
     args, kwargs = read_arguments(arguments)
     with opened() as app:
         if edited:
@@ -72,12 +95,21 @@ def retry(
 
 
 @click.command()
-@job_argument
+@click.argument("words", metavar="ID [ID...]", nargs=-1, required=True)
 @click.option("--reason", default="", help="Kept with the job.")
 @tenant_option
 @output_option
-def skip(job_id: str, reason: str, tenant: str, as_json: bool) -> None:
-    """Cancel a job because it need not be done any more; what it says then is `skipped`."""
+def skip(words: tuple[str, ...], reason: str, tenant: str, as_json: bool) -> None:
+    """Cancel a job because it need not be done any more; what it says then is `skipped`.
+
+    Of several jobs, at most 500, those that have ended well or were canceled stay as they are, and the exit code is 4
+    if there are any.
+    """
+    if len(words) > 1:
+        with opened() as app:
+            print_batch(app.jobs.skip_many(words, reason=reason, tenant=tenant), as_json)
+        return
+    job_id = words[0]
     with opened() as app:
         before = app.ledger(tenant).skip(job_id, reason, whoami())
         job = app.jobs.get(job_id, tenant)
@@ -142,6 +174,27 @@ def confirm(job_id: str, happened: bool | None, note: str, tenant: str, as_json:
         job = app.jobs.get(job_id, tenant)
     said = f"confirmed as {'' if happened else 'not '}happened{'' if news else ', as before'}"
     _print(job, as_json, said)
+
+
+def print_batch(batch: Batch, as_json: bool) -> None:
+    """What became of each job; exit code 4 if there was one to which it was not done."""
+    if as_json:
+        print_json(batch_with_jobs(batch))
+    else:
+        print_table(
+            ("ID", "OUTCOME", "REASON"),
+            [(one.id, one.outcome or "", one.skipped or "") for one in batch.jobs],
+        )
+        say(f"{batch.deed} of {batch.total} jobs: {batch.success} accepted, {batch.skipped} skipped")
+    if batch.skipped:
+        raise click.exceptions.Exit(4)
+
+
+def _ids_and_arguments(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
+    """Ids, and the JSON after them, if the last word is some."""
+    if len(words) > 1 and words[-1].lstrip()[:1] in ("{", "[", '"', ""):
+        return words[:-1], words[-1]
+    return words, None
 
 
 def _print(job: JobView, as_json: bool, said: str) -> None:

@@ -149,3 +149,37 @@ def test_an_outcome_is_confirmed(cli: Cli, now_ledger: Ledger) -> None:
     assert first.out == f"{job_id} is dead; confirmed as not happened\n"
     assert again.out == f"{job_id} is dead; confirmed as not happened, as before\n"
     assert f"  tenure jobs retry {job_id}\n" in cli("why", job_id).out
+
+
+def test_several_jobs_are_retried_and_skipped_at_once(cli: Cli, now_ledger: Ledger, dead_job: str) -> None:
+    other = now_ledger.enqueue(NewJob("report", when="+60000")).id
+
+    retried = cli("jobs", "retry", dead_job, other, "--rate", "5", "--reason", "mended")
+    skipped = cli("jobs", "skip", dead_job, other, "-o", "json")
+
+    assert (retried.code, skipped.code) == (4, 0)
+    rows = [line.split() for line in retried.out.splitlines()]
+    assert rows == [["ID", "OUTCOME", "REASON"], [dead_job, "accepted"], [other, "skipped", "WRONG_STATE"]]
+    assert "retry of 2 jobs: 1 accepted, 1 skipped" in retried.err
+    assert (skipped.json["success"], skipped.json["by"]) == (2, whoami())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["ID", "ID", "[7]"], "each is retried as it is"),
+        (["ID", "ID", "--force", "--reason", "why"], "each is retried as it is"),
+        (["ID", "ID", "--after", "5m"], "each is retried as it is"),
+        (["ID", "ID", "--rate", "201"], "1<=x<=200"),
+        (["ID", "nowhere"], "is not the id of a job"),
+        (["ID", "--rate", "5"], "--rate is for several jobs"),
+        ([], "Missing argument"),
+    ],
+)
+def test_what_cannot_be_said_of_several_jobs_is_refused(
+    cli: Cli, dead_job: str, options: list[str], said: str
+) -> None:
+    answer = cli("jobs", "retry", *[dead_job if word == "ID" else word for word in options])
+
+    assert answer.code == 2
+    assert said in answer.err
