@@ -8,7 +8,7 @@
 | logic      | `and` and `or` change places                                                                  |
 | call       | a call that stands alone is skipped; a write whose answer is used answers 0 instead           |
 | assignment | an assignment is skipped                                                                      |
-| number     | a number is one more                                                                          |
+| number     | a number is one more; a large one, which is a measure and no count, is doubled                |
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ COMPARISONS = {
     "==": ("~=",),
     "~=": ("==",),
 }
+LARGE = 1000
 WRITES = re.compile(
     r"redis\.call\('([SHZ]?(SET|DEL|ADD|REM|INCRBY)|ZPOPMIN|[LR]PUSH|[LR]POP|LTRIM|UNLINK|P?EXPIRE)'"
 )
@@ -135,7 +136,8 @@ def _changes(found: Reading, place: Place) -> Iterator[tuple[str, str]]:
     elif place.kind == "assign":
         yield "assignment", ""
     elif place.kind == "number":
-        yield "number", str(int(text) + 1)
+        number = int(text)
+        yield "number", str(number + 1 if number < LARGE else 2 * number)
 
 
 def _one_line(text: str) -> str:

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -194,7 +195,7 @@ class Runner:
     def _run(
         self, items: Sequence[pytest.Item], begin: Callable[[pytest.Item], object] = lambda item: None
     ) -> Iterator[pytest.Item]:
-        for item, following in zip(items, [*items[1:], None], strict=True):
+        for item, following in zip_longest(items, items[1:]):
             begin(item)
             start = time.monotonic()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
