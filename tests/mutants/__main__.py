@@ -27,9 +27,11 @@ from .runner import Runner, Verdict
 
 LAST = Path(".pytest_cache/mutants.txt")
 
-# They start processes or another database, and are too slow to be asked a thousand times.
+# They start processes or another database, or wait for something: too slow to be asked a thousand times.
 LEFT_OUT = (
+    "tests/cli/test_cli_jobs.py",
     "tests/cli/test_cli_run.py",
+    "tests/test_api/test_events.py",
     "tests/test_api/test_stopping.py",
     "tests/test_outbox.py",
     "tests/test_simulation.py",

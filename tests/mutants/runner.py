@@ -23,7 +23,7 @@ from .coverage import Coverage, Point
 from .mutations import Mutant, install
 
 ROOT = Path(__file__).parents[2]
-SLOW_S = 1.5
+SLOW_S = 0.5
 PATIENCE_S = 10.0
 RECORD_S = 120.0
 KEPT_KILLERS = 20
