@@ -16,6 +16,7 @@ from .given import At, Store, claim, claimed_ids, running, view
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
+BAND = 2**42
 
 
 # -- enqueue ----------------------------------------------------------------------------------------------------------
@@ -160,10 +161,11 @@ def test_a_lease_does_not_pass_the_deadline_of_its_job(ledger: Ledger) -> None:
 
 
 def test_a_claimed_job_is_not_claimed_again(ledger: Ledger) -> None:
-    running(ledger)
+    ledger.enqueue(NewJob("report"))
 
-    second = ledger.claim("advance", "two")
+    first, second = ledger.claim("advance", "one"), ledger.claim("advance", "two")
 
+    assert (len(first.leases), first.reason) == (1, "")
     assert (second.leases, second.reason) == ([], "no_jobs")
 
 
@@ -208,6 +210,57 @@ def test_a_batch_is_in_the_order_of_single_claims(ledger: Ledger, at: At) -> Non
     ]
 
     assert claimed_ids(at(START + 100), 8) == [*urgent[0:3], old[0], *urgent[3:6], old[1]]
+
+
+def test_a_claim_without_a_choice_is_nobodys_turn(ledger: Ledger, at: At) -> None:
+    """Turns are counted among claims that pass an earlier job over; what is due later is not passed over."""
+    ledger.enqueue(NewJob("report", when=START + MINUTE, fields={"priority": "7"}))
+    for _ in range(3):
+        running(ledger)
+    old = ledger.enqueue(NewJob("report", when=START, fields={"priority": "9"})).id
+    urgent = [
+        ledger.enqueue(NewJob("report", when=START + 10, fields={"priority": "0"})).id for _ in range(4)
+    ]
+
+    assert claimed_ids(at(START + 100), 4) == [*sorted(urgent)[:3], old]
+
+
+def test_of_two_as_old_the_urgent_one_has_the_fourth_turn_too(ledger: Ledger) -> None:
+    for priority in ("9", "0"):
+        for _ in range(4):
+            ledger.enqueue(NewJob("report", fields={"priority": priority}))
+
+    assert [ledger.get(job).priority for job in claimed_ids(ledger, 5)] == [0, 0, 0, 0, 9]
+
+
+def test_the_fourth_turn_is_of_the_earliest_among_all_priorities(ledger: Ledger, at: At) -> None:
+    whens = {"0": 30, "3": 20, "5": 10, "9": 15}
+    for priority, ms in whens.items():
+        for _ in range(4):
+            ledger.enqueue(NewJob("report", when=START + ms, fields={"priority": priority}))
+
+    assert [ledger.get(job).priority for job in claimed_ids(at(START + 100), 4)] == [0, 0, 0, 5]
+
+
+def test_a_job_for_the_last_instant_there_is_is_seen(ledger: Ledger) -> None:
+    ledger.enqueue(NewJob("report", when=BAND - 1))
+
+    empty = ledger.claim("advance", "one")
+
+    assert (empty.reason, empty.news.due_ms) == ("not_due", BAND - 1)
+
+
+def test_a_stray_entry_in_a_queue_stands_in_front_of_nobody(ledger: Ledger, store: Store) -> None:
+    """The row decides, and the entry goes; who claims comes again at once, because there may be more behind it."""
+    held = running(ledger)
+    queue = ledger.keys("queue", pool="advance")
+    store.redis.zadd(queue, {held.id: START, "01J00000000000000000000000": START})
+
+    empty = ledger.claim("advance", "two", 5)
+
+    assert (empty.leases, empty.news.due_ms) == ([], START)
+    assert not store.redis.exists(queue)
+    assert view(ledger, held).fence == held.fence
 
 
 def test_a_future_job_of_a_better_priority_does_not_hide_a_due_one(ledger: Ledger) -> None:

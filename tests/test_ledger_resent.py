@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tenure.lease.ledger import Ledger, NewJob, new_token
+from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
 from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
 from tenure.scripts import Call
 from tenure.scripts.errors import StaleFence, StoreUnreachable
@@ -107,6 +107,30 @@ def test_a_claim_sent_again_leaves_out_a_lease_whose_time_is_over(ledger: Ledger
 
     assert at(lease.expires_at - 1).scripts.run(call).leases == [lease]
     assert at(lease.expires_at).scripts.run(call).leases == []
+
+
+def test_a_claim_sent_again_says_when_the_reaper_is_wanted(ledger: Ledger, at: At) -> None:
+    """By then the leases of the claim may have ended, and there may be nothing to reap at all."""
+    running(at(START - 1_000))
+    ledger.enqueue(NewJob("report"))
+    call = ledger.claim_call("advance", "two", 1, new_token())
+    first = ledger.scripts.run(call)
+
+    again = ledger.scripts.run(call)
+    for job in ledger.list(status="running").items:
+        ledger.cancel(job.id)
+    last = ledger.scripts.run(call)
+
+    assert first.reap.due_ms == again.reap.due_ms == START - 1_000 + LEASE_MS
+    assert (last.leases, last.reap.due_ms) == ([], START)
+
+
+def test_a_claim_is_answered_again_for_a_minute(ledger: Ledger, store: Store) -> None:
+    running(ledger)
+
+    left_ms = store.redis.pttl(ledger.keys("memo", pool="advance", worker="one"))
+
+    assert 0 < int(left_ms) <= 60_000
 
 
 def test_a_claim_under_a_new_token_is_a_new_claim(ledger: Ledger) -> None:

@@ -4,6 +4,7 @@
     make mutants ARGS="--sample 60"          60 of them, drawn by a seed
     make mutants ARGS="--only claim.lua"     those whose id begins so
     make mutants ARGS=--survivors            those that survived the last time
+    make mutants ARGS="--survivors tests/test_ledger.py"    the same, against the tests of one file
 
 A survivor is a hole in the tests, or does the same as what it replaced and belongs into `equivalents.txt`. To see one
 at work: `python -m pytest --mutant=ID tests/...` runs any tests with it.
@@ -54,16 +55,20 @@ def main() -> int:
         print("\n".join(f"{mutant.id}\n- {mutant.before}\n+ {mutant.after}" for mutant in chosen))
         return 0
     start = time.monotonic()
+    LAST.parent.mkdir(exist_ok=True)
+    LAST.write_text("")
 
     def tell(verdict: Verdict, nth: int) -> None:
         if sys.stderr.isatty():
             print(f"\r{nth} of {len(chosen)} ", end="", file=sys.stderr, flush=True)
         if verdict.outcome == "alive":
             print(f"\n{verdict.mutant.id}\n{equivalents.shown(verdict.mutant)}", flush=True)
+            with LAST.open("a") as last:
+                last.write(f"{equivalents.shown(verdict.mutant)}\n\n")
 
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         runner = Runner(chosen, Path(folder), slow=options.slow, told=tell)
-        arguments = ["-q", "-s", "-m", "store", "--no-header", f"--basetemp={folder}/tests", "tests"]
+        arguments = ["-q", "-s", "-m", "store", "--no-header", f"--basetemp={folder}/tests", *options.tests]
         arguments += [
             "-W",
             "ignore::pytest.PytestAssertRewriteWarning",
@@ -73,7 +78,6 @@ def main() -> int:
         return int(code) or 2
     stale = known.keys() - {equivalents.entry(mutant) for mutant in everything}
     rate = _report(runner, time.monotonic() - start, len(everything) - len(chosen), sorted(stale))
-    _remember(runner.verdicts)
     return 0 if rate >= options.at_least else 1
 
 
@@ -83,6 +87,7 @@ def _options() -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("tests", nargs="*", default=["tests"], help="which tests to ask (default: all)")
     parser.add_argument("--sample", type=int, metavar="N", help="only N of them")
     parser.add_argument("--seed", type=int, default=1, help="which N (default: 1)")
     parser.add_argument("--only", default="", metavar="ID", help="only those whose id begins so")
@@ -129,12 +134,6 @@ def _report(runner: Runner, seconds: float, left: int, stale: Sequence[equivalen
     rate = 100 * sum(verdict.noticed for verdict in counted) / max(1, len(counted))
     print(f"{rate:.1f} % of {len(counted)} noticed in {seconds:.0f} s; {left} others not tried")
     return rate
-
-
-def _remember(verdicts: Sequence[Verdict]) -> None:
-    LAST.parent.mkdir(exist_ok=True)
-    alive = (equivalents.shown(verdict.mutant) for verdict in verdicts if verdict.outcome == "alive")
-    LAST.write_text("\n\n".join(dict.fromkeys(alive)))
 
 
 sys.exit(main())
