@@ -44,6 +44,21 @@ def test_the_newest_or_the_oldest_job_tells(ledger: Ledger, store: Store, journa
     assert ledger.background_tasks() == (["report"] if shown else [])
 
 
+@pytest.mark.parametrize(("journal", "shown"), [("pp", False), ("bp", True), ("pb", False), ("", True)])
+def test_what_was_set_aside_is_older_than_the_journal(
+    ledger: Ledger, store: Store, journal: str, shown: bool
+) -> None:
+    """Jobs that stay for long are set aside from the head of their journal; the first of them tells."""
+    for kind in f"{journal or 'b'}p":
+        ledger.enqueue(NewJob("report", fields={"background": "1"} if kind == "b" else {}))
+    for position in range(len(journal or "b")):
+        id_ = store.redis.lpop(ledger.keys("journal", task="report"))
+        store.redis.zadd(ledger.keys("aside", task="report"), {id_: position})
+        store.redis.hincrby(ledger.keys("meta"), "cut:report", 1)
+
+    assert ledger.background_tasks() == (["report"] if shown else [])
+
+
 def test_a_task_is_shown_once_whatever_states_its_jobs_are_in(ledger: Ledger) -> None:
     for task in ("import", "export"):
         for _ in range(3):
