@@ -16,6 +16,7 @@ def runtime_status(found: RuntimeStatus) -> Json:
         "slots": views.slots(found.slots),
         "inFlight": found.in_flight,
         "stuck": found.stuck,
+        "stuckForMs": found.stuck_for_ms,
         "backlog": found.backlog,
         "behindKeys": found.behind_keys,
         "notDue": found.not_due,

@@ -33,6 +33,17 @@ def duration_ms(value: Duration, *, what: str = "duration", least_ms: int = 0) -
     return round(ms)
 
 
+def span(ms: int) -> str:
+    """A duration in its two largest units: `1h02m`, `3m05s`, `12s`."""
+    seconds = round(ms / 1000)
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86_400
+    if days:
+        return f"{days}d{hours % 24:02}h"
+    if hours:
+        return f"{hours}h{minutes % 60:02}m"
+    return f"{minutes}m{seconds % 60:02}s" if minutes else f"{seconds}s"
+
+
 def _parse(value: Duration, what: str) -> float:
     if isinstance(value, timedelta):
         return value.total_seconds() * 1000

@@ -71,6 +71,8 @@ class RuntimeStatus:
     slots: Slots
     in_flight: int
     stuck: int
+    stuck_for_ms: int | None
+    """Since the first of these leases ended; None without one."""
     backlog: int
     behind_keys: int
     not_due: int
@@ -119,6 +121,7 @@ class _Tenant:
     figures: Mapping[str, int]
     in_flight: int
     stuck: int
+    stuck_since: int | None
     pools: list[str]
     stuck_tasks: Counter[str]
     stuck_pools: Counter[str]
@@ -172,7 +175,7 @@ def _all(ledger: Ledger, calls: Sequence[Call[Any]]) -> list[Any]:
 
 def _tenant_call(ledger: Ledger) -> Call[_Tenant]:
     def read(reply: Any) -> _Tenant:
-        now, counts, figures, in_flight, stuck, pools, odd = reply
+        now, counts, figures, in_flight, stuck, first_end, pools, odd = reply
         whose = texts(odd)
         return _Tenant(
             now=int(now),
@@ -180,6 +183,7 @@ def _tenant_call(ledger: Ledger) -> Call[_Tenant]:
             figures=_numbers(figures),
             in_flight=int(in_flight),
             stuck=int(stuck),
+            stuck_since=int(first_end) if int(stuck) else None,
             pools=sorted(texts(pools)),
             stuck_tasks=Counter(whose[::2]),
             stuck_pools=Counter(whose[1::2]),
@@ -229,6 +233,7 @@ def _status(
         slots=sum((worker.slots for worker in live), Slots()),
         in_flight=tenant.in_flight,
         stuck=tenant.stuck,
+        stuck_for_ms=_since(tenant.stuck_since, tenant.now),
         backlog=sum(pool.backlog for pool in pools.values()),
         behind_keys=sum(pool.behind_keys for pool in pools.values()),
         not_due=sum(pool.not_due for pool in pools.values()),

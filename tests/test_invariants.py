@@ -56,6 +56,10 @@ class Scene:
         return self.key("row", id=job_id)
 
 
+def this_minute(scene: Scene) -> str:
+    return scene.key("minute", slot=str(START // 60_000 % 61))
+
+
 def ended(ledger: Ledger, outcome: Outcome, **job: Any) -> str:
     lease = running(ledger, "work", **job)
     ledger.settle(lease, outcome)
@@ -89,6 +93,12 @@ DAMAGES: list[tuple[str, str, Damage]] = [
     ("dead, but not among the dead", "I3", lambda s: s.redis.delete(s.key("stopped", state="dead"))),
     ("dead without a reason", "I3", lambda s: s.redis.hdel(s.row(s.dead), "R")),
     ("a count off by one", "I3", lambda s: s.redis.hincrby(s.key("counts"), "work|dead", 1)),
+    ("a figure off by one", "I3", lambda s: s.redis.hincrby(s.key("figures"), "running|advance", 1)),
+    ("a figure of jobs that try again", "I3", lambda s: s.redis.hdel(s.key("figures"), "again|work")),
+    ("a claim of a task without jobs", "I3", lambda s: s.redis.hset(s.key("figures"), "claimed|gone", 1)),
+    ("a wait that nobody had", "I14", lambda s: s.redis.hincrby(this_minute(s), "0|advance", 1)),
+    ("a failure that is not counted", "I14", lambda s: s.redis.hincrby(this_minute(s), "f|work", -1)),
+    ("a slot of another minute", "layout", lambda s: s.redis.hincrby(this_minute(s), "m", 1)),
     ("not in the journal", "I3", lambda s: s.redis.lrem(s.key("journal", task="work"), 0, s.held)),
     ("errors of nobody", "I3", lambda s: s.redis.hset(s.key("errors", id="nobody"), "1", "why")),
     (

@@ -16,14 +16,17 @@ from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.loop import Loop
 from tenure.lease.outcome import NextChunk, Succeed
-from tenure.scripts import Call, Scripts
+from tenure.lease.workers import Slots
+from tenure.scripts import Call, Index, Scripts
 from tenure.scripts.errors import StoreUnreachable, TenureError
 from tenure.scripts.keys import wake_channel
 from tenure.testing import Faults, Server, wait_until
 from tenure.workers.claims import Claims
 from tenure.workers.clock import ServerClock
 from tenure.workers.courier import Courier, Post
+from tenure.workers.crew import Crew
 from tenure.workers.duties import ClockCheck
+from tenure.workers.heartbeat import LOOK_S, Heartbeats
 from tenure.workers.hints import Due, Listener, Look
 from tenure.workers.outbox import Outbox
 from tenure.workers.pool import Pool
@@ -530,3 +533,49 @@ def test_a_loop_is_woken_and_stopped_in_the_middle_of_its_wait() -> None:
 
     wait_until(lambda: len(begun) == 2, "the second round")
     assert loop.stop(5)
+
+
+# Heartbeats.
+
+
+def test_a_heartbeat_comes_every_15_s_and_soon_after_a_change(
+    ledgers: Ledgers, app: Tenure, claims: Claims
+) -> None:
+    now, suspended = 1_000.0, False
+    pools = [Pool("advance", 4, 0.02)]
+    crew = Crew(pools, app.registry, Outbox(ledgers, lambda news: None))
+    heartbeats = Heartbeats(ledgers.index, "w1", crew, claims, 3, lambda: suspended, lambda: now)
+    register = Index(ledgers.namespace)("workers")
+
+    def told(after_s: float) -> bool:
+        """Whether the round at that time told the register anything."""
+        nonlocal now
+        now = 1_000.0 + after_s
+        ledgers.scripts.redis.delete(register)
+        assert heartbeats.round() == LOOK_S
+        return bool(ledgers.index.workers())
+
+    rounds = [told(0), told(2), told(14.9), told(15), told(17)]
+    suspended = True
+    rounds += [told(19), told(21)]
+    crew.stopping = True
+    rounds += [told(23), told(25), told(38)]
+
+    assert rounds == [True, False, False, True, False, True, False, True, False, True]
+    (worker,) = ledgers.index.workers()
+    assert (worker.state, worker.slots, worker.tasks) == ("stopping", Slots(0, 0), 3)
+    assert worker.read_at - worker.started_at >= 38_000
+
+
+def test_a_worker_that_ends_waits_for_a_store_that_is_away_only_a_moment(
+    ledgers: Ledgers, app: Tenure, claims: Claims, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, crew = threading.Event(), Crew([], app.registry, Outbox(ledgers, lambda news: None))
+    heartbeats = Heartbeats(ledgers.index, "w1", crew, claims, 3, lambda: False)
+    monkeypatch.setattr("tenure.workers.heartbeat.FAREWELL_S", 0.01)
+    monkeypatch.setattr(ledgers.index, "beat", lambda *_: waiting.wait(30))
+
+    heartbeats.farewell()
+
+    assert not waiting.is_set(), "it went on though nobody answered"
+    waiting.set()

@@ -1,4 +1,4 @@
-"""A worker's heartbeat: every 15 s, and when something changes, it tells the register what it offers and does."""
+"""A worker's heartbeat: every 15 s, and soon after a change, it tells the register which slots it offers and uses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from .. import __version__
@@ -17,6 +17,8 @@ from .claims import Claims
 from .crew import Crew
 from .pool import Pool
 
+LOOK_S = 2.0
+"""How often a worker looks whether what it told has changed."""
 FAREWELL_S = 1.0
 """How long an ended worker waits for the store to hear of it; else it is missed after 90 s."""
 
@@ -30,6 +32,7 @@ class Heartbeats:
         claims: Claims,
         tasks: int,
         suspended: Callable[[], bool],
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._index = index
         self._worker = worker
@@ -37,11 +40,17 @@ class Heartbeats:
         self._claims = claims
         self._tasks = tasks
         self._suspended = suspended
-        self._began = time.monotonic()
+        self._monotonic = monotonic
+        self._began = monotonic()
+        self._told: tuple[str, Mapping[str, Slots]] | None = None
+        self._beat_at = self._began
 
     def round(self) -> float:
-        self._beat(self._state())
-        return BEAT_S
+        said, now = self._said(self._state()), self._monotonic()
+        if now >= self._beat_at or (said.state, said.pools) != self._told:
+            self._index.beat(self._worker, said)
+            self._told, self._beat_at = (said.state, said.pools), now + BEAT_S
+        return LOOK_S
 
     def farewell(self) -> None:
         """Say that the worker has ended. Waits for a store that is away for a second at most."""
@@ -51,16 +60,16 @@ class Heartbeats:
 
     def _say_ended(self) -> None:
         with suppress(StoreError):
-            self._beat(WorkerState.ENDED)
+            self._index.beat(self._worker, self._said(WorkerState.ENDED))
 
     def _state(self) -> WorkerState:
         if self._crew.stopping:
             return WorkerState.STOPPING
         return WorkerState.SUSPENDED if self._suspended() else WorkerState.ACTIVE
 
-    def _beat(self, state: WorkerState) -> None:
-        now, claimed, tally = time.monotonic(), self._claims.last_at, self._crew.tally
-        said = Heartbeat(
+    def _said(self, state: WorkerState) -> Heartbeat:
+        now, claimed, tally = self._monotonic(), self._claims.last_at, self._crew.tally
+        return Heartbeat(
             host=socket.gethostname(),
             pid=os.getpid(),
             version=__version__,
@@ -72,7 +81,6 @@ class Heartbeats:
             age_ms=_ms(now - self._began),
             claimed_ms=None if claimed is None else _ms(now - claimed),
         )
-        self._index.beat(self._worker, said)
 
 
 def _slots(pool: Pool, state: WorkerState) -> Slots:

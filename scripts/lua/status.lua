@@ -4,7 +4,7 @@
 -- ARGV most  int   how many stuck jobs are looked at, to tell whose they are
 -- FLAGS no-writes
 -- GIVES      {now, counts, figures: flat lists; running jobs, stuck ones (their lease is gone, and so it is when their deadline
---            has passed), pools with pending jobs, {task, pool, ...} of the stuck jobs looked at}
+--            has passed), when the first lease ends or "", pools with pending jobs, {task, pool, ...} of the stuck jobs looked at}
 
 local pools, stuck = {}, {}
 for _, field in ipairs(redis.call('HKEYS', K.meta())) do
@@ -15,4 +15,5 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.running(), '-inf', text(now), 
   if task then stuck[#stuck + 1], stuck[#stuck + 2] = task, pool or DEFAULTS.pool end
 end
 return {text(now), redis.call('HGETALL', K.counts()), redis.call('HGETALL', K.figures()), redis.call('ZCARD', K.running()),
-  redis.call('ZCOUNT', K.running(), '-inf', text(now)), pools, stuck}
+  redis.call('ZCOUNT', K.running(), '-inf', text(now)), redis.call('ZRANGE', K.running(), 0, 0, 'WITHSCORES')[2] or '', pools,
+  stuck}

@@ -14,6 +14,7 @@ from datetime import datetime
 import click
 
 from ..api.plain import escaped
+from ..lease.durations import span
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x07|\x1b\\|$)|[@-Z\\-_])", re.DOTALL)
 _FEWEST = 6
@@ -69,15 +70,9 @@ def clock_time(moment: datetime) -> str:
     return text.removesuffix("00") if text[-5] in "+-" else text
 
 
-def span(ms: int) -> str:
-    """A duration in its two largest units: `1h02m`, `3m05s`, `12s`."""
-    seconds = round(ms / 1000)
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86_400
-    if days:
-        return f"{days}d{hours % 24:02}h"
-    if hours:
-        return f"{hours}h{minutes % 60:02}m"
-    return f"{minutes}m{seconds % 60:02}s" if minutes else f"{seconds}s"
+def ago(ms: int, now: int) -> str:
+    """How long before `now` an instant was."""
+    return f"{span(max(0, now - ms))} ago"
 
 
 def lasted(ms: int) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..api.progress import percent
+from ..lease.durations import span
 from ..lease.eta import Eta, remaining
 from ..lease.jobs import JobView, Progress
 from ..scripts.states import State
-from .output import span
 
 WIDTH = 12
 RECENT = 8

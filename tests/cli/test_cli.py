@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.cli.output import clean, clean_line, lasted, local_time, span
+from tenure.cli.output import clean, clean_line, lasted, local_time
+from tenure.lease.durations import span
 
 from .terminal import Cli
 

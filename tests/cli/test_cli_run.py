@@ -117,7 +117,7 @@ def test_a_worker_is_seen_and_stops_warm(
     running.append(worker)
 
     def seen() -> bool:
-        workers = cli("status", "-o", "json").json["workers"]
+        workers = cli("status", "-o", "json").json["workerList"]
         return any(one["pid"] == worker.pid and one["live"] for one in workers)
 
     wait_until(lambda: len(descendants(worker.pid)) >= 2)
