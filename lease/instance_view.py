@@ -30,7 +30,7 @@ class InstanceFlag:
 
 @dataclass(frozen=True, slots=True)
 class InstanceView:
-    """An instance as it stood at `read_at` (server clock, epoch ms). It has so many `jobs`; of the newest 1,000 of them
+    """An instance as it stood at `read_at` (server clock, epoch ms). It has so many `jobs`; of the newest 500 of them
     `states`, `next_due` and `job` tell, or of those among them that belong to `node`.
     """
 

@@ -17,7 +17,7 @@ from .who import check_word
 from .why import Why, why
 from .why_instance import why_instance
 
-MOST_JOBS = 1_000
+MOST_JOBS = 500
 _check_name = check_text("instance")
 _check_node = check_text("node")
 

@@ -31,6 +31,11 @@ class Attempt:
 
 
 @dataclass
+class Instance:
+    flag: str = ""
+
+
+@dataclass
 class Job:
     id: str
     run_at: int
@@ -39,6 +44,10 @@ class Job:
     args: bytes = b""
     key: str | None = None
     mode: str = "kept"
+    instance: Instance | None = None
+    pausable: bool = False
+    cleared: bool = False
+    remaining: int | None = None
     state: State = State.PENDING
     dead_reason: str | None = None
     generation: int = 1
@@ -72,8 +81,36 @@ class Job:
     def held_under(self, fence: int) -> bool:
         return self.state is State.RUNNING and self.fence == fence
 
-    def wait(self, run_at: int) -> None:
-        self.state, self.run_at = State.PENDING, run_at
+    def admitted(self) -> State:
+        """Where it comes to when it is to wait for a claim: its instance has the last word."""
+        flag = self.instance.flag if self.instance else ""
+        if flag == "suspended" and self.pausable:
+            return State.PAUSED
+        return State.CANCELED if flag == "ended" and self.cleared else State.PENDING
+
+    def wait(self, run_at: int, now: int) -> None:
+        self.state, self.run_at = self.admitted(), run_at
+        self.remaining = max(0, run_at - now) if self.state is State.PAUSED else None
+
+    def withdraw(self, state: State) -> None:
+        """A person's word: whoever works on it has lost it."""
+        if self.open_attempt:
+            self.open_attempt.end("canceled", state)
+        self.generation += 1
+        self.state, self.remaining = state, None
+
+    def follow(self, now: int) -> None:
+        """Its instance has got another flag, or none."""
+        to = self.admitted()
+        if to is State.CANCELED and self.state not in ENDED:
+            self.withdraw(to)
+        elif to is State.PAUSED and self.state in (State.PENDING, State.RUNNING):
+            self.run_at = now if self.state is State.RUNNING else self.run_at
+            self.withdraw(to)
+            self.remaining = max(0, self.run_at - now)
+        elif to is State.PENDING and self.state is State.PAUSED:
+            self.generation += 1
+            self.wait(now + (self.remaining or 0), now)
 
     def bury(self, reason: str) -> None:
         self.state, self.dead_reason = State.DEAD, reason
@@ -86,7 +123,7 @@ class Job:
         elif self.failures >= MAX_ATTEMPTS:
             self.bury("attempts_exhausted")
         else:
-            self.wait(now + delay_ms)
+            self.wait(now + delay_ms, now)
 
     def lose(self, now: int, cause: str) -> None:
         self.losses += 1
@@ -94,7 +131,7 @@ class Job:
         if self.losses >= MAX_LOST:
             self.bury("lost_too_often")
         else:
-            self.wait(now)
+            self.wait(now, now)
 
 
 @dataclass
@@ -109,6 +146,7 @@ class Model:
         """(id, created); None when the key belongs to a job with other arguments."""
         holder = self._holder(job.key)
         if holder is None:
+            job.wait(job.run_at, self.now)
             self.jobs[job.id] = job
             return job.id, True
         return (holder.id, False) if holder.key_args == job.args else None
@@ -184,7 +222,7 @@ class Model:
             case NextChunk(cursor, delay_ms=delay_ms):
                 attempt.chunks += 1
                 job.failures, job.cursor, job.chunk = 0, cursor, job.chunk + 1
-                job.wait(self.now + delay_ms)
+                job.wait(self.now + delay_ms, self.now)
             case Fail(_, cause, delay_ms, permanent):
                 job.fail(self.now, cause, delay_ms, permanent)
             case Lose(_, cause):
@@ -194,7 +232,7 @@ class Model:
                     attempt.end("canceled", "released")
                 elif not attempt.chunks:
                     job.attempts.pop()
-                job.wait(self.now + delay_ms)
+                job.wait(self.now + delay_ms, self.now)
         return True
 
     def _known(self, job: Job, fence: int, outcome: Outcome) -> bool:
@@ -253,6 +291,8 @@ class Model:
         holder = self._holder(job.key)
         if refused or generation not in (None, job.generation) or (holder is not None and holder is not job):
             return None
+        if job.admitted() is State.CANCELED:
+            return None
         job.asked = job.generation, args
         job.generation += 1
         job.failures = job.losses = 0
@@ -260,7 +300,18 @@ class Model:
         if args is not None and args != job.args:
             job.edit += 1
             job.args, job.cursor, job.chunk = args, b"", 0
-        job.wait(self.now)
+        job.wait(self.now, self.now)
+        return True
+
+    def say(self, instance: Instance, flag: str) -> bool:
+        """Whether it is accepted: an instance that has ended stays so."""
+        if instance.flag == "ended" and flag != "ended":
+            return False
+        if instance.flag != flag:
+            instance.flag = flag
+            for job in self.jobs.values():
+                if job.instance is instance:
+                    job.follow(self.now)
         return True
 
     def cancel(self, job_id: str) -> str | None:
@@ -270,8 +321,5 @@ class Model:
         if before is State.SUCCEEDED:
             return None
         if before is not State.CANCELED:
-            if job.open_attempt:
-                job.open_attempt.end("canceled", "canceled")
-            job.generation += 1
-            job.state = State.CANCELED
+            job.withdraw(State.CANCELED)
         return before

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from random import Random
 from typing import TypeVar
 
 from tenure.lease.batches import Batches, BatchState
 from tenure.lease.ids import fire_id
+from tenure.lease.instances import Instances
 from tenure.lease.jobs import DUE, REAP, Lease, News
 from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
 from tenure.lease.ledgers import Ledgers
@@ -24,7 +26,7 @@ from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Fire, Schedules
 from tenure.scheduler.trigger import Trigger
 from tenure.scripts import Scripts
-from tenure.scripts.errors import StaleFence, StoreUnreachable, WrongState
+from tenure.scripts.errors import Conflict, InstanceEnded, StaleFence, StoreUnreachable
 from tenure.testing import START, Died, Faults, Invariants, dump
 
 T = TypeVar("T")
@@ -51,6 +53,13 @@ BY_HAND: list[tuple[str, Callable[[Ledger, str], object]]] = [
     ("batch", lambda ledger, job_id: Batches(ledger).retry([job_id])),
     ("batch", lambda ledger, job_id: Batches(ledger).skip([job_id, job_id])),
     ("reschedule", lambda ledger, job_id: ledger.reschedule(job_id, when="+0", priority=1)),
+]
+
+INSTANCES = ("order-1", "order-2")
+WORDS: list[tuple[str, Callable[[Instances, str], object]]] = [
+    *2 * [("pause", lambda instances, name: instances.pause(name, "stock count"))],
+    *3 * [("resume", lambda instances, name: instances.resume(name))],
+    ("end", lambda instances, name: instances.end(name)),
 ]
 
 
@@ -80,6 +89,7 @@ class World:
             "scheduler one": self.scheduler,
             "scheduler two": self.scheduler,
             "person": self.person,
+            "another person": self.another_person,
         }
         self.running: dict[str, Actor] = {}
 
@@ -138,6 +148,8 @@ class World:
                 "reschedule",
                 "batch_begin",
                 "batch_work",
+                "instance_flag",
+                "instance_walk",
                 "index_put",
                 "triggers_due",
             ]
@@ -151,7 +163,11 @@ class World:
         self.calm, self.strict = True, False
         self.faults.forget()
         deadline = self.now + 10 * LEASE_MS
-        names = [name for name in self.actors if name not in ("producer", "person")]
+        names = [name for name in self.actors if name not in ("producer", "person", "another person")]
+        for tenant in TENANTS:
+            for instance in INSTANCES:
+                with suppress(InstanceEnded):
+                    Instances(self.ledger(tenant)).begin(instance, "")  # a reaper goes on with it
         while self._unfinished():
             assert self.now < deadline, f"long after the last fault there is still work: {self._unfinished()}"
             self.now += 1_000
@@ -164,7 +180,11 @@ class World:
         states = [(tenant, state) for tenant in TENANTS for _, state in self.ledger(tenant).counts()]
         batches = [(tenant, batch) for tenant in TENANTS for batch in Batches(self.ledger(tenant)).newest()]
         return [
-            *(f"{state} in {tenant}" for tenant, state in states if state in ("pending", "running")),
+            *(
+                f"{state} in {tenant}"
+                for tenant, state in states
+                if state in ("pending", "running", "paused")
+            ),
             *(f"a batch in {tenant}" for tenant, batch in batches if batch.state is BatchState.RUNNING),
         ]
 
@@ -197,11 +217,16 @@ class World:
             idempotency_key=key,
             unique_mode="active",
             id=fire_id(tenant, "an id that follows from the seed", "", self.now + len(self.events)),
-            fields=self.random.choice([{}, {"priority": "0"}, {"priority": "9"}, {"background": "1"}]),
+            fields=self.random.choice([{}, {"priority": "0"}, {"priority": "9"}, {"background": "1"}])
+            | self.membership(),
         )
         answer = self.again(lambda: self.ledger(tenant).enqueue(job))
         self.acknowledged[answer.id] = tenant
         yield
+
+    def membership(self) -> dict[str, str]:
+        flags = self.random.choice([{"pausable": "1"}, {"pausable": "1"}, {"cleared_on_end": "1"}, {}])
+        return self.random.choice([{}, {"instance": self.random.choice(INSTANCES)} | flags])
 
     def worker(self, name: str) -> Actor:
         for tenant in self.ledgers().index.take(DUE + "advance", 2).tenants:
@@ -257,7 +282,19 @@ class World:
             try:
                 self.again(lambda: act(self.ledger(tenant), job_id))
                 self._note(verb)
-            except WrongState:
+            except Conflict:
+                self._note(f"{verb} refused")
+        yield
+
+    def another_person(self, _name: str) -> Actor:
+        """Speaks of instances, in small steps: who dies in one leaves the rest to a reaper."""
+        if self.random.random() < 0.3:
+            tenant, instance = self.random.choice(TENANTS), self.random.choice(INSTANCES)
+            verb, say = self.random.choice(WORDS)
+            try:
+                self.again(lambda: say(Instances(self.ledger(tenant), step=2), instance))
+                self._note(verb)
+            except InstanceEnded:
                 self._note(f"{verb} refused")
         yield
 

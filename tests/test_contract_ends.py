@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tenure import Continue, Done, Permanent, Retry, RetryAfter, Skip
+from tenure.lease.instances import Instances
 from tenure.lease.jobs import Lease
 from tenure.lease.ledger import Ledger
 from tenure.lease.outcome import Fail, GiveBack, Lose
@@ -17,7 +18,7 @@ from tenure.testing import START
 from tenure.workers.attempt import failed, returned
 from tenure.workers.interrupts import OutOfTime
 
-from .given import running, view
+from .given import PAUSABLE, running, view
 
 TASK = Task("report", print, retry=Retry(permanent=(KeyError,)))
 End = Callable[[Ledger, Lease], object]
@@ -78,6 +79,8 @@ ROWS = [
         "pending"),
     Row("canceled by a person", lambda ledger, lease: ledger.cancel(lease.id), ("canceled", "canceled"),
         "canceled"),
+    Row("paused by a person", lambda ledger, lease: Instances(ledger).pause("order-7"), ("canceled", "paused"),
+        "paused"),
     Row("skipped by a person", lambda ledger, lease: ledger.skip(lease.id), ("canceled", "canceled"),
         "canceled"),
 ]  # fmt: skip
@@ -85,7 +88,7 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.ended_by for row in ROWS])
 def test_what_ended_the_attempt(ledger: Ledger, row: Row) -> None:
-    lease = running(ledger, fields={"max_attempts": str(row.max_attempts)})
+    lease = running(ledger, fields={"max_attempts": str(row.max_attempts), **PAUSABLE})
 
     row.end(ledger, lease)
 

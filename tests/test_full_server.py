@@ -7,13 +7,15 @@ from typing import Any, cast
 
 import pytest
 
+from tenure.lease.instances import Instances
 from tenure.lease.leases import Leases
 from tenure.lease.ledger import LEASE_MS, Ledger, NewJob
+from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, NextChunk, Succeed
 from tenure.scripts.errors import StoreFull
 from tenure.testing import START, Server
 
-from .given import At, Store, claim, running
+from .given import PAUSABLE, At, Store, claim, running
 
 
 def test_a_full_server_refuses_a_job_and_changes_nothing(
@@ -48,6 +50,19 @@ def test_work_under_way_is_renewed_and_brought_to_its_end(ledger: Ledger, fill: 
 
     states = [ledger.get(job.id).status for job in jobs]
     assert states == ["succeeded", "pending", "pending", "canceled"]
+
+
+def test_an_instance_is_suspended_and_goes_on(ledger: Ledger, fill: Callable[[], None]) -> None:
+    """By a process that has made no job, too: whoever looks after a full server."""
+    jobs = [running(ledger, fields=PAUSABLE), running(ledger, fields={**PAUSABLE, "background": "1"})]
+    fill()
+    fresh = Ledgers(ledger.scripts, ledger.keys.namespace).of(ledger.tenant)
+
+    Instances(fresh, step=1).pause("order-7", "the disk is full", "ada")
+    assert [ledger.get(job.id).status for job in jobs] == ["paused"] * 2
+    Instances(fresh, step=1).resume("order-7")
+
+    assert [ledger.get(job.id).status for job in jobs] == ["pending"] * 2
 
 
 def test_lost_work_is_taken_back_and_named_leases_are_given_back(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tenure.lease.batches import Batches
+from tenure.lease.instances import Instances
 from tenure.lease.leases import Leases
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.ledgers import Ledgers
@@ -20,7 +21,7 @@ from tenure.scheduler.trigger import Trigger
 from tenure.scripts import Index
 from tenure.testing import START, Invariants, Server, wipe
 
-from .given import Store, running
+from .given import Store, paused, running
 
 FIRE = START + 40_000
 
@@ -49,6 +50,9 @@ class Scene:
         ledger.enqueue(overdue)
         ledger.reap()
         self.expired = overdue.id
+        self.paused = paused(ledger).id
+        self.cleared = ledger.enqueue(NewJob("work", fields={"instance": "old", "cleared_on_end": "1"})).id
+        Instances(ledger).end("old")
         Leases(ledger.scripts, ledger.keys, ledger.index, lambda: ledger.scripts.redis).take("stock", 30_000)
         Schedules(ledger).put("tick", Task("tick", print), [Trigger("default", "0 * * * * ?")])
 
@@ -164,6 +168,29 @@ DAMAGES: list[tuple[str, str, Damage]] = [
         lambda s: s.redis.hset(s.key("progress", id=s.chunked), "since", 1),
     ),
     ("less than nothing done", "I34", lambda s: s.redis.hset(s.key("progress", id=s.chunked), "done", -1)),
+    ("a paused job without its time", "I3", lambda s: s.redis.hdel(s.row(s.paused), "rm")),
+    ("a paused job with less than no time", "I3", lambda s: s.redis.hset(s.row(s.paused), "rm", "-1")),
+    ("time that remains of no paused job", "I3", lambda s: s.redis.hset(s.row(s.held), "rm", "1")),
+    ("a paused job in no list", "I3", lambda s: s.redis.delete(s.key("stopped", state="paused"))),
+    (
+        "a paused job whose instance nobody has suspended",
+        "I3",
+        lambda s: s.redis.delete(s.key("instance", instance="order-7")),
+    ),
+    ("a job that has not followed its instance", "I3", lambda s: join(s, s.held, "order-7", "pz")),
+    ("a job that outlives its instance", "I3", lambda s: join(s, s.held, "old", "ce")),
+    (
+        "something of a normal instance",
+        "I3",
+        lambda s: s.redis.hset(s.key("instance", instance="new"), "since", "1"),
+    ),
+    ("an ended instance that nobody visits", "I43", lambda s: s.redis.delete(s.key("instances"))),
+    (
+        "a walk that nobody goes on with",
+        "I43",
+        lambda s: s.redis.hset(s.key("instance", instance="order-7"), "walk", ""),
+    ),
+    ("a visit to no instance", "I43", lambda s: s.redis.zadd(s.key("instances"), {"new": 1})),
     ("a named lease without its end", "I3", lambda s: s.redis.delete(s.key("leases"))),
     ("two wake-ups", "I3", lambda s: s.redis.rpush(s.key("handover", name="stock"), 1, 2)),
     ("a schedule without a name", "I3", lambda s: s.redis.delete(s.key("schedules"))),
@@ -188,6 +215,13 @@ def open_attempt(scene: Scene, job_id: str) -> None:
 def repeat_history(scene: Scene, job_id: str) -> None:
     key = scene.key("history", id=job_id)
     scene.redis.rpush(key, scene.redis.lindex(key, 0))
+
+
+def join(scene: Scene, job_id: str, instance: str, flag: str) -> None:
+    """Make a job a member of an instance, as if it had been one from the beginning."""
+    created = scene.redis.hget(scene.row(job_id), "c")
+    scene.redis.hset(scene.row(job_id), mapping={"in": instance, flag: "1"})
+    scene.redis.zadd(scene.key("group", kind="instance", value=instance), {job_id: created})
 
 
 def uncause(scene: Scene, job_id: str) -> None:

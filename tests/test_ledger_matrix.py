@@ -12,12 +12,12 @@ import pytest
 
 from tenure.lease.instances import Instances
 from tenure.lease.jobs import Lease
-from tenure.lease.ledger import Ledger
+from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, Succeed
-from tenure.scripts.errors import StaleFence, StoreFull, TenureError, WrongState
+from tenure.scripts.errors import InstanceEnded, StaleFence, StoreFull, TenureError, WrongState
 from tenure.scripts.keys import parse
 from tenure.scripts.states import MOVES, State
-from tenure.testing import Invariants
+from tenure.testing import START, Invariants
 
 from .given import PAUSABLE, Store, place, running, view
 
@@ -36,7 +36,7 @@ OPERATIONS: dict[str, Act] = {
     "give_back": settle(GiveBack()),
     "bury": settle(Lose("exit code -9")),
     "give_up": settle(Fail("no luck", permanent=True)),
-    "expire": lambda ledger, lease: ledger.at(lease.expires_at - 1).reap(),
+    "expire": lambda ledger, lease: ledger.at(START + 600).reap(),
     "reschedule": lambda ledger, lease: ledger.reschedule(lease.id, priority=1),
     "cancel": lambda ledger, lease: ledger.cancel(lease.id, "why"),
     "skip": lambda ledger, lease: ledger.skip(lease.id, "why"),
@@ -56,7 +56,7 @@ SENT_AGAIN = {
 BY_HAND = ("reschedule", "cancel", "skip", "retry")
 OF_INSTANCE = ("pause", "resume")
 NEW_ROUND = ("cancel", "skip", "retry", *OF_INSTANCE)
-FIELDS = {"end_as": "failed", "max_lost": "1", "start_by": "+1000", **PAUSABLE}
+FIELDS = {"end_as": "failed", "max_lost": "1", "start_by": "+500", **PAUSABLE, "cleared_on_end": "1"}
 ENDS: dict[State, Outcome] = {
     State.SUCCEEDED: Succeed(b"result"),
     State.FAILED: Fail("its owner looks after it", permanent=True),
@@ -129,3 +129,65 @@ def test_an_operation_leads_where_the_table_says_or_changes_nothing(
         if isinstance(refused, WrongState):
             assert operation in BY_HAND
             assert f"{operation} of job {lease.id} refused: it is {state}" in str(refused)
+
+
+# -- the same under a flag of the job's instance that the walk has not brought the job after --------------------------
+
+TURNED = {"suspended": State.PAUSED, "ended": State.CANCELED}
+
+
+def flagged(ledger: Ledger, state: State, flag: str) -> Lease:
+    """A job in a state, and its instance has the flag; the walk stands in front of it."""
+    lease = arranged(ledger, state)
+    ledger.at(START - 1).enqueue(NewJob("report", when="+9999999999", fields={"instance": "order-7"}))
+    Instances(ledger, step=1).begin("order-7", flag)
+    assert view(ledger, lease).status is state
+    return lease
+
+
+def led_to(operation: str, state: State, flag: str) -> State | None:
+    """Where the table leads, unless the flag says otherwise; None is nowhere."""
+    to = MOVES[operation].get(state)
+    if operation in ("retry", *OF_INSTANCE) and flag == "ended":
+        return None
+    comes_back = to is State.PENDING and state is not State.PENDING
+    met = operation in ("claim", "expire") and state is State.PENDING
+    return TURNED[flag] if comes_back or met else to
+
+
+@pytest.mark.parametrize("flag", TURNED)
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_an_operation_obeys_the_flag_before_the_walk_has_come(
+    ledger: Ledger, store: Store, operation: str, state: State, flag: str
+) -> None:
+    if (state, flag) == (State.PAUSED, "suspended"):
+        pytest.skip("it has followed already")
+    lease = flagged(ledger, state, flag)
+    if state is not State.PENDING:
+        ledger.claim("advance", "another")
+    before, dump = view(ledger, lease), store.dump()
+    invariants = Invariants()
+    invariants.check(dump)
+
+    try:
+        OPERATIONS[operation](ledger, lease)
+        refused = None
+    except TenureError as exc:
+        refused = exc
+
+    after = view(ledger, lease)
+    invariants.check(store.dump())
+    to = led_to(operation, state, flag)
+    if to is not None:
+        assert refused is None
+        assert after.status is to
+        assert after.revision == before.revision + 1
+        assert after.generation == before.generation + (operation in NEW_ROUND or to is TURNED[flag])
+    elif operation in OF_INSTANCE and flag == "suspended":
+        assert refused is None
+        assert (after.status, after.revision) == (before.status, before.revision)
+    else:
+        assert store.dump() == dump
+        if operation in OF_INSTANCE or (operation == "retry" and state in MOVES[operation]):
+            assert isinstance(refused, InstanceEnded)

@@ -17,15 +17,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tenure.lease.instances import Instances
 from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
 from tenure.scripts import Scripts
-from tenure.scripts.errors import BadInput, KeyReused, StaleFence, StalePlan, WrongState
+from tenure.scripts.errors import BadInput, InstanceEnded, KeyReused, StaleFence, StalePlan, WrongState
 from tenure.scripts.states import Cause, State
 from tenure.testing import START, Invariants, Server, dump, wipe
 
-from .model import Job, Model
+from .model import Instance, Job, Model
 
 EXAMPLES = int(os.environ.get("TENURE_EXAMPLES", "0"))
 """How many runs of the machine, with other seeds each time; 0 is a few, the same each time."""
@@ -59,6 +60,7 @@ class Machine(RuleBasedStateMachine):
         self.model = Model(START)
         self.checker = Invariants()
         self.leases: list[tuple[str, int]] = []
+        self.instances = [Instance()]
 
     @property
     def ledger(self) -> Ledger:
@@ -76,16 +78,39 @@ class Machine(RuleBasedStateMachine):
         key=st.sampled_from([None, None, "one", "two"]),
         mode=st.sampled_from(["kept", "active"]),
         start_by=st.sampled_from([None, None, None, 1, 40_000]),
+        member=st.sampled_from([*5 * [None], (), ("pausable",), ("pausable", "cleared_on_end")]),
     )
     def enqueue(
-        self, delay: int, priority: int, args: bytes, key: str | None, mode: str, start_by: int | None
+        self,
+        delay: int,
+        priority: int,
+        args: bytes,
+        key: str | None,
+        mode: str,
+        start_by: int | None,
+        member: tuple[str, ...] | None,
     ) -> None:
         fields = {"priority": str(priority)} if priority != 5 else {}
+        if member is not None:
+            fields |= {"instance": f"order-{len(self.instances)}"} | dict.fromkeys(member, "1")
         if start_by is not None:
             fields["start_by"] = f"+{delay + start_by}"
         job = NewJob("task", args, when=f"+{delay}", idempotency_key=key, unique_mode=mode, fields=fields)
         latest = None if start_by is None else self.model.now + delay + start_by
-        expected = self.model.enqueue(Job(job.id, self.model.now + delay, latest, priority, args, key, mode))
+        expected = self.model.enqueue(
+            Job(
+                job.id,
+                self.model.now + delay,
+                latest,
+                priority,
+                args,
+                key,
+                mode,
+                instance=None if member is None else self.instances[-1],
+                pausable="pausable" in (member or ()),
+                cleared="cleared_on_end" in (member or ()),
+            )
+        )
         try:
             answer = self.ledger.enqueue(job)
         except KeyReused:
@@ -154,7 +179,7 @@ class Machine(RuleBasedStateMachine):
             expected = self.model.retry(job_id, args, generation)
             try:
                 assert self.ledger.retry(job_id, args=args, generation=generation, reason="why") == expected
-            except (WrongState, StalePlan, KeyReused):
+            except (WrongState, StalePlan, KeyReused, InstanceEnded):
                 assert expected is None
 
     @precondition(lambda self: self.model.jobs)
@@ -173,6 +198,28 @@ class Machine(RuleBasedStateMachine):
                 assert self.ledger.reschedule(job_id, when=when, priority=priority) == expected
             except (WrongState, BadInput):
                 assert expected is None
+
+    @precondition(lambda self: any(job.instance for job in self.model.jobs.values()))
+    @rule(
+        which=WHICH,
+        flag=st.sampled_from(["suspended", "suspended", "", "", "ended"]),
+        step=st.integers(1, 3),
+        again=st.booleans(),
+    )
+    def say(self, which: int, flag: str, step: int, again: bool) -> None:
+        """Of the instance that jobs are made for, mostly; once it has ended, there is another one."""
+        at = max(0, len(self.instances) - 1 - which % 3)
+        instances = Instances(self.ledger, step=step)
+        word = {"suspended": instances.pause, "": instances.resume, "ended": instances.end}[flag]
+        for _ in range(1 + again):
+            expected = self.model.say(self.instances[at], flag)
+            try:
+                word(f"order-{at + 1}")
+                assert expected
+            except InstanceEnded:
+                assert not expected
+        if flag == "ended" and at == len(self.instances) - 1:
+            self.instances.append(Instance())
 
     def job(self, which: int) -> str:
         return list(self.model.jobs)[-1 - which % len(self.model.jobs)]
@@ -214,6 +261,7 @@ def shown(view: Any) -> dict[str, object]:
         "chunk": view.chunk,
         "run_at": view.run_at,
         "start_by": view.start_by,
+        "remaining": view.remaining_ms,
         "values": (view.args, view.result, view.cursor),
         "lease_until": view.lease_until,
     }
@@ -233,6 +281,7 @@ def expected(job: Job) -> dict[str, object]:
         "chunk": job.chunk,
         "run_at": job.run_at,
         "start_by": job.start_by,
+        "remaining": job.remaining,
         "values": (job.args, job.result, job.cursor),
         "lease_until": job.lease_until if job.state == "running" else None,
     }

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
+from tenure.lease.instances import Instances
 from tenure.lease.jobs import Lease
 from tenure.lease.ledger import LEASE_MS, Ledger, NewJob
 from tenure.lease.outcome import Fail, NextChunk, Succeed
+from tenure.lease.walk import go_on
 from tenure.scripts.errors import StaleFence, WrongState
 from tenure.testing import START, Faults, Invariants
 
-from .given import Store
+from .given import PAUSABLE, Store
 
 T = TypeVar("T")
 Steps = Iterator[str]
@@ -213,3 +215,139 @@ def test_a_time_out_and_the_workers_own_outcome(ledger: Ledger, order: str) -> N
     found = ledger.get(job.id)
     assert found.failures == 1
     assert found.attempts[0].cause == ("raised" if order[0] == "A" else "timeout")
+
+
+# -- a person who suspends, resumes or ends an instance ---------------------------------------------------------------
+
+
+def say(ledger: Ledger, flag: str) -> Steps:
+    """The flag, and the walk over two jobs, step by step: the last one sees that it is over."""
+    epoch = Instances(ledger, step=1).begin("order-7", flag)
+    yield "flag"
+    while epoch and go_on(ledger, "order-7", epoch, steps=1, step=1):
+        yield "walk"
+    yield "over"
+
+
+SAY = 3
+MEMBER = {**PAUSABLE, "cleared_on_end": "1"}
+
+
+def behind_another(ledger: Ledger, **job: Any) -> str:
+    """A job that the walk comes to with its second step."""
+    ledger.at(START - 1).enqueue(NewJob("report", when="+9999999999", fields={"instance": "order-7"}))
+    return ledger.enqueue(NewJob("report", **{"fields": MEMBER, **job})).id
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize("order", interleavings(3, SAY))
+@pytest.mark.parametrize(("flag", "state"), [("suspended", "paused"), ("ended", "canceled")])
+def test_a_worker_and_a_person_who_suspends_or_ends_its_instance(
+    ledger: Ledger, flag: str, state: str, order: str
+) -> None:
+    """Either the outcome came first, or the worker is refused: never both, and never neither."""
+    job_id = behind_another(ledger)
+    done: list[str] = []
+
+    play(order, {"A": work(ledger, "A", done), "B": say(ledger, flag)})
+
+    found = ledger.get(job_id)
+    assert (found.status, done) in [("succeeded", ["A"]), (state, [])]
+    assert not [attempt for attempt in found.attempts if attempt.status == "running"]
+    assert found.failures == found.losses == 0
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize("order", interleavings(4, SAY))
+def test_chunks_and_a_person_who_suspends_their_instance(ledger: Ledger, order: str) -> None:
+    """A chunk that was accepted is kept, and the next one begins there when the instance is resumed."""
+    job_id = behind_another(ledger, fields={**PAUSABLE, "background": "1"})
+    kept: list[Lease] = []
+
+    play(order, {"A": chunks(ledger, "A", kept), "B": say(ledger, "suspended")})
+    before = ledger.get(job_id)
+    Instances(ledger).resume("order-7")
+    list(chunks(ledger, "B", kept))
+
+    assert before.status == ("succeeded" if len(kept) == 2 and before.ended else "paused")
+    assert before.cursor == (b"cursor" if before.chunk else b"")
+    found = ledger.get(job_id)
+    assert (found.failures, found.losses) == (0, 0)
+    assert found.chunk == 1 or found.chunk == 2
+    fences = [lease.fence for lease in kept]
+    assert fences == sorted(set(fences))
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize("order", interleavings(2, SAY))
+@pytest.mark.parametrize(("flag", "state"), [("suspended", "paused"), ("ended", "canceled"), ("", "pending")])
+def test_a_producer_and_a_person(ledger: Ledger, flag: str, state: str, order: str) -> None:
+    """Whenever a job is made, it ends where the flag wants it."""
+    made: list[str] = [behind_another(ledger)]
+    if not flag:
+        Instances(ledger).pause("order-7")
+
+    def produce() -> Steps:
+        for _ in range(2):
+            made.append(ledger.enqueue(NewJob("report", when="+60000", fields=MEMBER)).id)
+            yield "enqueue"
+
+    play(order, {"A": produce(), "B": say(ledger, flag)})
+    drain(ledger)
+
+    assert [job.status for job in ledger.get_many(made)] == [state] * 3
+
+
+def drain(ledger: Ledger) -> None:
+    """Go on with whatever walk was left: a longer list of jobs takes more steps than an order of calls has."""
+    go_on(ledger, "order-7")
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize("order", interleavings(2, SAY))
+@pytest.mark.parametrize(("flag", "state"), [("suspended", "paused"), ("ended", "canceled")])
+def test_a_reaper_and_a_person(ledger: Ledger, flag: str, state: str, order: str) -> None:
+    """A lost attempt ends as lost or as paused, and the job where the flag wants it."""
+    job_id = behind_another(ledger)
+    ledger.claim("advance", "lost")
+    later = ledger.at(START + LEASE_MS)
+
+    def reaper() -> Steps:
+        for _ in range(2):
+            later.reap()
+            yield "reap"
+
+    play(order, {"A": reaper(), "B": say(later, flag)})
+
+    found = ledger.get(job_id)
+    assert found.status == state
+    assert (found.attempts[0].cause, found.losses) in [("lease_lost", 1), (state, 0)]
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize("order", interleavings(SAY, SAY))
+def test_the_last_word_on_an_instance_counts(ledger: Ledger, order: str) -> None:
+    job_id = behind_another(ledger)
+    Instances(ledger).pause("order-7")
+
+    play(order, {"A": say(ledger, ""), "B": say(ledger, "suspended")})
+    drain(ledger)
+
+    last = "pending" if order.index("A") > order.index("B") else "paused"
+    assert ledger.get(job_id).status == last
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize("order", interleavings(3, SAY))
+def test_a_person_who_cancels_a_job_and_one_who_resumes_its_instance(ledger: Ledger, order: str) -> None:
+    job_id = behind_another(ledger)
+    Instances(ledger).pause("order-7")
+    done: list[str] = []
+
+    def cancel_and_work() -> Steps:
+        yield from cancel(ledger, job_id, done)
+        yield from work(ledger, "A", done)
+
+    play(order, {"A": cancel_and_work(), "B": say(ledger, "")})
+
+    assert (ledger.get(job_id).status, done) == ("canceled", ["cancel"])

@@ -65,6 +65,16 @@ REFUSED: dict[str, tuple[Register, str, str]] = {
         "startable 'yes'",
         "startable=True",
     ),
+    "pausable as text": (
+        lambda app: app.background("r", pausable="yes")(report),
+        "pausable 'yes'",
+        "pausable=True",
+    ),
+    "cleared_on_end as a number": (
+        lambda app: app.cron("r.r", "@daily", cleared_on_end=1)(report),
+        "cleared_on_end 1",
+        "cleared_on_end=True",
+    ),
     "startable as a number": (
         lambda app: app.task("r", startable=1)(report),
         "startable 1",

@@ -215,7 +215,13 @@ def test_the_context_says_what_the_job_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "error"), [(Why.CANCELED, Canceled), (Why.LOST, LeaseLost), (Why.RELEASED, LeaseLost)]
+    ("why", "error"),
+    [
+        (Why.CANCELED, Canceled),
+        (Why.PAUSED, LeaseLost),
+        (Why.LOST, LeaseLost),
+        (Why.RELEASED, LeaseLost),
+    ],
 )
 def test_a_job_that_must_stop_can_write_no_checkpoint(why: Why, error: type[Exception]) -> None:
     link = Link(why)

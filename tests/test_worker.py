@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tenure.app import Tenure
+from tenure.lease.instances import Instances
 from tenure.lease.jobs import DUE, JobView
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.payload import pack_args, unpack
@@ -19,6 +20,7 @@ from tenure.lease.workers import Slots
 from tenure.scripts.keys import wake_channel
 from tenure.testing import Server, wait_until
 
+from .given import PAUSABLE
 from .worker_process import WorkerProcess, alive, end_all, start_worker
 
 Start = Callable[..., WorkerProcess]
@@ -479,21 +481,89 @@ def test_a_canceled_job_that_does_not_stop_is_killed(worker: Start, shop: Shop, 
     assert shop.view(job).status == "canceled"
 
 
-def test_a_canceled_row_that_was_claimed_ahead_never_starts(worker: Start, shop: Shop, note: Path) -> None:
+def cancel_all(ledger: Ledger, jobs: list[str]) -> None:
+    for job in jobs:
+        ledger.cancel(job)
+
+
+def pause_all(ledger: Ledger, jobs: list[str]) -> None:
+    Instances(ledger).pause("order-7")
+
+
+@pytest.mark.parametrize("withdraw", [cancel_all, pause_all])
+def test_a_withdrawn_row_that_was_claimed_ahead_never_starts(
+    worker: Start, shop: Shop, note: Path, withdraw: Callable[[Ledger, list[str]], None]
+) -> None:
     for _ in range(200):
         shop.make("noop")
     worker(slots=1, ahead_ms=1_000)
     shop.ended(shop.make("noop"))
     hog = shop.make("nap", str(note), 0.4)
     first_line(note)
-    behind = [shop.make("mark", str(note)) for _ in range(5)]
+    behind = [shop.make("mark", str(note), **PAUSABLE) for _ in range(5)]
 
-    for job in behind:
-        shop.ledger.cancel(job)
+    withdraw(shop.ledger, behind)
 
     shop.ended(hog)
     shop.ended(shop.make("noop"))
     assert [line for line in lines(note) if len(line) == 4] == [], "mark writes four words"
+
+
+# Pause.
+
+
+def test_a_paused_task_goes_on_at_its_checkpoint_when_it_is_resumed(
+    worker: Start, shop: Shop, note: Path
+) -> None:
+    job = shop.make("steps", str(note), 3, background="1", **PAUSABLE)
+    worker()
+    for step in (0, 1):
+        Path(f"{note}.{step}").touch()
+    wait_until(lambda: ["step", "2", "1"] in lines(note), "the third step")
+
+    Instances(shop.ledger).pause("order-7", "stock count", "ada")
+    wait_until(lambda: ["LeaseLost"] in lines(note), "the task to hear of it", seconds=3)
+    paused = shop.view(job)
+    for step in (2, 3):
+        Path(f"{note}.{step}").touch()
+    Instances(shop.ledger).resume("order-7")
+    ended = shop.ended(job)
+
+    assert (paused.status, paused.remaining_ms, paused.progress.done) == ("paused", 0, 2)  # type: ignore[union-attr]
+    assert (ended.status, unpack(ended.result)) == ("succeeded", 3)
+    assert [(one.status, one.cause, one.chunks) for one in ended.attempts] == [
+        ("canceled", "paused", 2),
+        ("succeeded", None, 1),
+    ]
+    assert lines(note)[-2:] == [["step", "2", "2"], ["step", "3", "2"]]
+    assert (ended.failures, ended.losses, ended.generation) == (0, 0, 3)
+    assert [line[2] for line in ended.progress.lines] == ["attempt 2 goes on from 2 of 3"]  # type: ignore[union-attr]
+
+
+def test_a_paused_job_that_does_not_ask_is_interrupted(worker: Start, shop: Shop, note: Path) -> None:
+    job = shop.make("deaf", str(note), **PAUSABLE)
+    worker(grace_ms=800, slots=1)
+    first_line(note)
+
+    Instances(shop.ledger).pause("order-7")
+
+    wait_until(lambda: ["Stopped"] in lines(note), "the interruption", seconds=3)
+    shop.ended(shop.make("noop"))
+    assert [(one.status, one.cause) for one in shop.view(job).attempts] == [("canceled", "paused")]
+
+
+def test_a_worker_finishes_the_walk_of_a_caller_that_died(worker: Start, shop: Shop) -> None:
+    jobs = [shop.make("noop", **PAUSABLE) for _ in range(3)]
+    Instances(shop.ledger).pause("order-7")
+    Instances(shop.ledger, step=1).begin("order-7", "")
+    assert [shop.view(job).status for job in jobs] == ["pending", "paused", "paused"]
+
+    worker()
+
+    assert {shop.ended(job).status for job in jobs} == {"succeeded"}
+
+
+# Rows that are claimed ahead.
 
 
 def test_a_row_claimed_ahead_of_a_busy_slot_goes_to_a_free_one(worker: Start, shop: Shop, note: Path) -> None:

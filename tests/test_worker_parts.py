@@ -11,6 +11,7 @@ import pytest
 from redis.exceptions import ConnectionError
 
 from tenure.app import Tenure
+from tenure.lease.instances import Instances
 from tenure.lease.jobs import DUE, REAP
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.ledgers import Ledgers
@@ -37,7 +38,7 @@ from tenure.workers.tally import Tally
 from tenure.workers.trust import Hold, hold
 from tenure.workers.wire import Ticket, Why, decode
 
-from .given import running
+from .given import PAUSABLE, running
 
 
 class EagerPool(Pool):
@@ -421,21 +422,24 @@ def test_an_old_answer_to_a_renewal_prolongs_from_when_it_was_asked_for(
     assert held.until <= sent_at + ledgers.lease_ms / 1000
 
 
-def test_a_renewal_tells_whether_a_job_was_canceled_or_taken_over(
+def test_a_renewal_tells_whether_a_job_was_canceled_paused_or_taken_over(
     ledgers: Ledgers, clock: ServerClock
 ) -> None:
     ledger = ledgers.of("acme")
-    ids = [ledger.enqueue(NewJob("noop")).id for _ in range(3)]
-    leases = {lease.id: lease for lease in ledger.claim("advance", "w1", 3).leases}
-    ours, canceled, lost = (Row(1, "advance", leases[job_id], Hold(0.0, 0.0), 0.0, 0.0) for job_id in ids)
+    ids = [ledger.enqueue(NewJob("noop", fields=fields)).id for fields in ({}, {}, PAUSABLE, {})]
+    leases = {lease.id: lease for lease in ledger.claim("advance", "w1", 4).leases}
+    ours, canceled, paused, lost = (
+        Row(1, "advance", leases[job_id], Hold(0.0, 0.0), 0.0, 0.0) for job_id in ids
+    )
     ledger.cancel(canceled.lease.id)
+    Instances(ledger).pause("order-7")
     ledger.settle(lost.lease, Succeed())
     told: Any = Told()
 
-    exchange(ledgers, Renewals(ledgers, clock, told, told).posts([ours, canceled, lost]))
+    exchange(ledgers, Renewals(ledgers, clock, told, told).posts([ours, canceled, paused, lost]))
 
     assert told.kept_rows == [ours]
-    assert told.stops == [(canceled, Why.CANCELED), (lost, Why.LOST)]
+    assert told.stops == [(canceled, Why.CANCELED), (paused, Why.PAUSED), (lost, Why.LOST)]
 
 
 # The subscription.

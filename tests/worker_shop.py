@@ -224,6 +224,21 @@ def chunks(ctx: Ctx, path: str, last: int) -> Continue | Done[int]:
     )
 
 
+@app.background("steps", pausable=True)
+def steps(ctx: Ctx, path: str, last: int) -> Continue | Done[int]:
+    """A chunk for each step, which waits for a file that lets it go on."""
+    seen = ctx.cursor.get("seen", 0)
+    write(path, "step", seen, ctx.attempt)
+    try:
+        while not Path(f"{path}.{seen}").exists():
+            ctx.check()
+            time.sleep(0.005)
+    except Exception as exc:
+        write(path, type(exc).__name__)
+        raise
+    return Done(seen) if seen == last else Continue({"seen": seen + 1}, done=seen + 1, total=last)
+
+
 @app.background("checkpoints", retry=quick)
 def checkpoints(ctx: Ctx, path: str) -> int:
     seen = ctx.cursor.get("seen", 0)

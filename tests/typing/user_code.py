@@ -48,7 +48,7 @@ async def count(ctx: Ctx) -> Done[int]:
     return Done(1)
 
 
-@app.task("orders.check")
+@app.task("orders.check", pausable=True, cleared_on_end=True)
 def check(order: int) -> bool | Skip:
     return True
 
