@@ -24,6 +24,7 @@ from .problems import CatchAll, on_error, on_http_error
 from .routing import resource
 from .schedules import ScheduleResource
 from .tasks import Tasks
+from .tenants import Tenants
 from .workers import Workers
 
 
@@ -54,6 +55,7 @@ def create_api(app: App) -> Starlette:
 def routes(app: App, hub: Hub) -> list[BaseRoute]:
     background, schedules, health = Background(app), ScheduleResource(app), Health(app)
     jobs, batches, instances = Jobs(app), BatchResource(app), InstanceResource(app)
+    tenants = Tenants(app)
     return [
         resource("/tasks", get=Tasks(app).list),
         resource("/background-tasks", get=background.list, post=background.start),
@@ -82,8 +84,13 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/workers", get=Workers(app).list),
         resource("/schedules", get=schedules.list),
         resource("/schedules/{job_key}", get=schedules.get, put=schedules.put, delete=schedules.delete),
+        resource("/schedules/{job_key}/pause", post=schedules.pause),
+        resource("/schedules/{job_key}/resume", post=schedules.resume),
+        resource("/schedules/{job_key}/run", post=schedules.run),
         resource("/schedules/{job_key}/next", get=schedules.next),
         resource("/schedules/{job_key}/fires", get=schedules.fires),
+        resource("/tenants", get=tenants.list),
+        resource("/tenants/{tenant}/scheduling", get=tenants.get, put=tenants.put),
         Route("/livez", health.livez),
         Route("/readyz", health.readyz),
     ]

@@ -22,7 +22,9 @@ def schedule(view: ScheduleView) -> Json:
         "triggers": [trigger(one, view) for one in definition.triggers],
         "misfire": definition.misfire.stored(),
         "overlap": definition.overlap,
-        "paused": None,
+        "paused": None
+        if view.paused is None
+        else {"reason": view.paused.reason, "by": view.paused.by, "since": instant(view.paused.since)},
         "declared": None,
         "override": None,
         "effective": None,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..lease.requests import Options
+from ..lease.instants import parse_instant
+from ..lease.requests import Options, epoch_ms
 from ..scheduler.definition import OVERLAPS
 from ..scheduler.job_key import JobKey
 from ..scheduler.misfire import read_misfire
+from ..scheduler.pausing import pause, resume, run
 from ..scheduler.schedules import DEFAULT_TRIGGER, Schedules, check_triggers
 from ..scheduler.trigger import BadTrigger, Trigger
 from ..scripts.errors import NotFound, StalePlan
@@ -24,6 +27,7 @@ from .plain import escaped
 from .preconditions import any_wanted, etag, expected_revision
 from .recent_fires import read_place, recent_fires, write_place
 from .routing import answer, link
+from .who import who
 
 PUT = (*CALL, "triggers", "misfire", "overlap", "tenant", "reason")
 PUT_LATER = ("flow", "enabled")
@@ -110,6 +114,37 @@ class ScheduleResource:
             raise NotFound(f"schedule {str(key)!r} is not stored in tenant {tenant}", hint="GET /schedules")
         log.info("schedule %s is deleted: %s", key, escaped(reason or "no reason given"))
         return Response(status_code=204)
+
+    def pause(self, request: Request, body: bytes) -> Response:
+        """Nothing of it fires from now on; a paused one stays so."""
+        return self._turned(request, body, pause)
+
+    def resume(self, request: Request, body: bytes) -> Response:
+        """It fires again what is planned after now; one that is not paused stays so."""
+        return self._turned(request, body, resume)
+
+    def _turned(self, request: Request, body: bytes, turn: Callable[..., bool]) -> Response:
+        key, fields = _job_key(request), Fields.of_body(body, ("tenant", "reason"))
+        tenant, reason = fields.tenant(), fields.text("reason") or ""
+        fields.done()
+        schedules = self._of(tenant)
+        turn(schedules, key, by=who(request), reason=reason, expected=_expected(request, schedules, key))
+        view = schedules.get(key)
+        log.info("schedule %s is %s: %s", key, "paused" if view.paused else "not paused", escaped(reason))
+        return answer(schedule_views.schedule(view), ETag=etag(view.revision))
+
+    def run(self, request: Request, body: bytes) -> Response:
+        """Make a job of it by hand, now or for a planned instant."""
+        key, fields = _job_key(request), Fields.of_body(body, ("tenant", "reason", "trigger", "fireTime"))
+        tenant, trigger, at = fields.tenant(), fields.text("trigger"), None
+        fields.text("reason")
+        if (text := fields.text("fireTime")) is not None:
+            with fields.checking("fireTime"):
+                at = epoch_ms(parse_instant(text, what="fireTime"), what="fireTime")
+        fields.done()
+        job_id = run(self._of(tenant), key, trigger=trigger, at=at, by=who(request))
+        place = link(request, f"/jobs/{job_id}", {"tenant": tenant})
+        return answer({"jobId": job_id, "jobKey": str(key)}, 202, location=place)
 
     def next(self, request: Request) -> Response:
         query = Fields.of_query(request.query_params.multi_items(), ("tenant", "count"))

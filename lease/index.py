@@ -85,6 +85,10 @@ class TenantIndex:
     def put(self, news: Iterable[News]) -> None:
         self.scripts.run_all([self.put_call(item) for item in news])
 
+    def tenants(self) -> list[str]:
+        """All tenants that are known, by name."""
+        return sorted(self.scripts.run(Call("index_tenants", self.keys.home, {}, texts)))
+
     def declared(self, *, add: Iterable[str] = (), drop: Iterable[str] = ()) -> list[str]:
         """Change, and answer, the schedules that code has declared, each `tenant:JobKey`. A finding aid: the mark is
         at the schedule.

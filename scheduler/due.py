@@ -1,49 +1,96 @@
-"""What is due of a schedule, worked out from its stored fields."""
+"""What is due of a schedule and does not fire, worked out from what is stored of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from ..scripts.errors import TenureError
 from .definition import Definition
 from .plan import Passed, Plan, Skip, month, pass_over
 from .times import Times
 
+DISABLED = "SystemTaskSchedulingDisabled"
 
-def instants(stored: Mapping[str, bytes], kind: str) -> Mapping[str, int]:
-    """The instants of a schedule by trigger: its `next` fires, its `last` ones, or the `anchor`s it counts from."""
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The tenant's switch: whether it is off, and from when on it runs again (epoch ms; 0: it always has)."""
+
+    disabled: bool = False
+    resumed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The fields of a schedule, which may be damaged; none when it is not stored. `observed` says of triggers of a
+    tenant that is or was disabled up to before which instant their planned instants have been recorded.
+    """
+
+    fields: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    observed: Mapping[str, int] = field(default_factory=dict[str, int])
+    gate: Gate = Gate()
+
+    @property
+    def revision(self) -> int:
+        return int(self.fields.get("revision", 0))
+
+    @property
+    def paused(self) -> bool:
+        return "paused" in self.fields
+
+    def instants(self, kind: str) -> Mapping[str, int]:
+        """The instants by trigger: its `next` fires, its `last` ones, or the `anchor`s it counts from."""
+        return instants(self.fields, kind)
+
+    def times(self, trigger: str) -> Times:
+        """When a trigger fires. Raises BadInput or what unpacking raises for one that cannot be read here."""
+        definition = Definition.unpacked(self.fields["definition"])
+        return definition.trigger(trigger).times(self.instants("anchor").get(trigger, 0))
+
+
+def instants(fields: Mapping[str, bytes], kind: str) -> Mapping[str, int]:
     return {
-        name[len(kind) + 1 :]: int(value) for name, value in stored.items() if name.startswith(f"{kind}:")
+        name[len(kind) + 1 :]: int(value) for name, value in fields.items() if name.startswith(f"{kind}:")
     }
 
 
-def times_of(stored: Mapping[str, bytes], trigger: str) -> Times:
-    """When a trigger fires. Raises BadInput or what unpacking raises for one that cannot be read here."""
-    definition = Definition.unpacked(stored["definition"])
-    return definition.trigger(trigger).times(instants(stored, "anchor").get(trigger, 0))
-
-
-def passed_over(stored: Mapping[str, bytes], now: int, reason: str) -> list[str | int]:
-    """What is due of each trigger and does not fire, as the scripts' `read_due` has it.
+def passed_over(stored: Stored, now: int, reason: str) -> list[str | int]:
+    """What is due of each trigger, as the scripts' `read_due` has it, none of which fires: for `reason`, unless the
+    schedule is paused or its tenant disabled, or was.
 
     A trigger that is damaged, or of a zone that is unknown here, can be passed over all the same: its one planned
     instant is, and nothing comes after it.
     """
     rest: list[str | int] = []
-    for trigger, planned in instants(stored, "next").items():
+    for trigger, planned in stored.instants("next").items():
         if planned > now:
             continue
         try:
-            found = pass_over(times_of(stored, trigger), planned, now, reason)
+            found = _passed(stored, trigger, planned, now, reason)
         except (TenureError, ValueError, TypeError, KeyError):
             found = Plan((Skip(reason, (Passed(month(planned), planned, planned, 1),)),), None)
-        stretches = [part for step in found.steps if isinstance(step, Skip) for part in _flat(step)]
-        following = "" if found.following is None else found.following
-        rest += [trigger, planned, following, len(stretches) // 5, *stretches]
+        flat = [part for step in found.steps if isinstance(step, Skip) for part in stretches(step)]
+        rest += [trigger, planned, "" if found.following is None else found.following, len(flat) // 5, *flat]
     return rest
 
 
-def _flat(skip: Skip) -> Iterator[str | int]:
+def _passed(stored: Stored, trigger: str, planned: int, now: int, reason: str) -> Plan:
+    times, gate = stored.times(trigger), stored.gate
+    if stored.paused:
+        reason = "paused"
+    elif gate.disabled:
+        reason = DISABLED
+    start = max(planned, stored.observed.get(trigger, 0))
+    if gate.disabled or stored.paused or gate.resumed < planned:
+        return pass_over(times, start, now, reason)
+    unseen = pass_over(times, start, min(now, gate.resumed), "unobserved")
+    rest = pass_over(times, max(start, gate.resumed + 1), now, reason)
+    return Plan((*unseen.steps, *rest.steps), rest.following)
+
+
+def stretches(skip: Skip) -> Iterator[str | int]:
+    """A step that is passed over, as the scripts have it: reason, month, first, last, count of each stretch."""
     for stretch in skip.stretches:
         yield skip.reason
         yield from stretch

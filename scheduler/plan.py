@@ -14,6 +14,8 @@ from .times import Times
 
 BATCH = 20
 """How many instants of one trigger fire in one call under `fire_all`."""
+SINGLE = 100
+"""How many instants of a gap have records of their own when a disabled tenant is observed; older ones share one."""
 
 
 class Passed(NamedTuple):
@@ -77,6 +79,41 @@ def plan(times: Times, planned: int, now: int, misfire: Misfire) -> Plan:
 def pass_over(times: Times, planned: int, until: int, reason: str) -> Plan:
     """Nothing fires of what is planned from `planned` up to `until`, both included."""
     return Plan(_skips(times, planned, until + 1, reason), times.next_ms(until))
+
+
+def resume(times: Times, planned: int, observed: int, resumed: int, now: int, misfire: Misfire) -> Plan:
+    """`plan` for a trigger of a tenant whose scheduling was disabled until `resumed`: nothing fires of that time. What
+    was not `observed` (before that instant all has its record) is passed over as such.
+    """
+    if resumed < planned:
+        return plan(times, planned, now, misfire)
+    unseen = pass_over(times, max(planned, observed), min(resumed, now), "unobserved")
+    following = times.next_ms(max(resumed, observed - 1))
+    if following is None or following > now:
+        return Plan(unseen.steps, following)
+    rest = plan(times, following, now, misfire)
+    return Plan((*unseen.steps, *rest.steps), rest.following)
+
+
+def observe(times: Times, observed: int, now: int, reason: str) -> Plan:
+    """What is passed over of a trigger that may not move: each instant by itself, those of seconds as ranges, and of a
+    long gap the newest.
+    """
+    many = times.count_ms(observed, now + 1)
+    newest = times.prev_ms(now + 1)
+    if newest is None or newest < observed:
+        return Plan((), times.next_ms(now))
+    if many > 1 and (newest - observed) < THRESHOLD_MS * (many - 1):
+        return pass_over(times, observed, now, reason)
+    first = newest
+    for _ in range(min(many, SINGLE) - 1):
+        first = times.prev_ms(first) or first
+    steps = list(_skips(times, observed, first, reason))
+    at: int | None = first
+    while at is not None and at <= now:
+        steps.append(Skip(reason, (Passed(month(at), at, at, 1),)))
+        at = times.next_ms(at)
+    return Plan(tuple(steps), at)
 
 
 def _fire_all(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ..lease import views
@@ -15,7 +17,8 @@ from ..scripts import Call
 from ..scripts.errors import Conflict, NotFound, StoreUnreachable, TenureError
 from ..scripts.loader import Arg
 from .definition import Definition
-from .plan import Fire, Skip, month, plan
+from .due import DISABLED, stretches
+from .plan import Fire, Plan, Skip, month, observe, resume
 from .trigger import Trigger
 
 TENANTS = 32
@@ -62,8 +65,10 @@ class Scheduler:
         skip = 0
         while True:
             due: Call[Any] = Call("triggers_due", ledger.keys.home, {"skip": skip, "limit": TRIGGERS}, list)
-            now, version, later, *triggers = ledger.scripts.run(due)
-            calls = [call for trigger in triggers if (call := self._fire_call(ledger, int(now), *trigger))]
+            now, version, later, disabled, resumed, *rows = ledger.scripts.run(due)
+            triggers = [Due.read(int(now), int(resumed), row) for row in rows]
+            call_of = self._observe_call if disabled else self._fire_call
+            calls = [call for trigger in triggers if (call := self._planned(ledger, trigger, call_of))]
             news = [News(ledger.tenant, FIRE, int(later) if later else None, int(version))]
             for answer in ledger.scripts.run_all(calls):
                 if isinstance(answer, (Conflict, NotFound)):
@@ -76,44 +81,85 @@ class Scheduler:
             if len(triggers) < TRIGGERS:
                 return
 
-    def _fire_call(
-        self,
-        ledger: Ledger,
-        now: int,
-        trigger: bytes,
-        job_key: bytes,
-        revision: bytes,
-        planned: bytes,
-        packed: bytes,
-        anchor: bytes,
+    def _planned(
+        self, ledger: Ledger, due: Due, call_of: Callable[[Ledger, Due, Definition], Call[list[News]]]
     ) -> Call[list[News]] | None:
-        name, key = trigger.decode(), job_key.decode()
         try:
-            definition = Definition.unpacked(packed)
-            one = definition.trigger(name)
-            decided = plan(one.times(int(anchor or 0)), int(planned), now, definition.misfire)
+            return call_of(ledger, due, Definition.unpacked(due.packed))
         except (
             ValueError,
             TypeError,
         ) as exc:  # an unknown zone, a damaged row: the others must not wait for it
-            _log.error("schedule %s of tenant %s cannot be planned here: %s", key, ledger.tenant, exc)
+            _log.error("schedule %s of tenant %s cannot be planned here: %s", due.key, ledger.tenant, exc)
             return None
+
+    def _fire_call(self, ledger: Ledger, due: Due, definition: Definition) -> Call[list[News]]:
+        trigger, misfire = definition.trigger(due.name), definition.misfire
+        decided = resume(trigger.times(due.anchor), due.planned, due.observed, due.resumed, due.now, misfire)
         args: dict[str, Arg] = {
-            "job_key": key,
-            "trigger": name,
-            "revision": revision,
-            "planned": int(planned),
-            "following": "" if decided.following is None else decided.following,
-            "made": now,
-            "scheduler": self.name,
+            **self._named(due, decided),
+            "planned": due.planned,
+            "made": due.now,
             "task": definition.task,
             "pool": definition.pool,
-            "pace": 1000 // definition.misfire.rate,
-            "jitter": jitter_ms(ledger.tenant, key, one),
+            "pace": 1000 // misfire.rate,
+            "jitter": jitter_ms(ledger.tenant, due.key, trigger),
+            "resumed": due.resumed,
             "overlap": definition.overlap,
         }
-        items = [part for step in decided.steps for part in _items(step, ledger.tenant, key, definition, one)]
+        items = [
+            part
+            for step in decided.steps
+            for part in _items(step, ledger.tenant, due.key, definition, trigger)
+        ]
         return Call("fire", ledger.keys.home, args, lambda reply: _news(ledger.tenant, reply), items)
+
+    def _observe_call(self, ledger: Ledger, due: Due, definition: Definition) -> Call[list[News]]:
+        """Of a disabled tenant: record what has passed, and move nothing."""
+        times = definition.trigger(due.name).times(due.anchor)
+        decided = observe(times, due.observed, due.now, DISABLED)
+        passed = [part for step in decided.steps if isinstance(step, Skip) for part in stretches(step)]
+        args: dict[str, Arg] = {**self._named(due, decided), "observed": due.observed}
+        return Call("observe", ledger.keys.home, args, lambda reply: [_visit(ledger.tenant, *reply)], passed)
+
+    def _named(self, due: Due, decided: Plan) -> dict[str, Arg]:
+        return {
+            "job_key": due.key,
+            "trigger": due.name,
+            "revision": due.revision,
+            "following": "" if decided.following is None else decided.following,
+            "scheduler": self.name,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A trigger that is due, as the ledger has it; `observed` is 0 if its tenant was never disabled."""
+
+    name: str
+    key: str
+    revision: str
+    planned: int
+    packed: bytes
+    anchor: int
+    observed: int
+    resumed: int
+    now: int
+
+    @classmethod
+    def read(cls, now: int, resumed: int, row: list[bytes]) -> Due:
+        name, key, revision, planned, packed, anchor, observed = row
+        return cls(
+            name.decode(),
+            key.decode(),
+            revision.decode(),
+            int(planned or 0),
+            packed,
+            int(anchor or 0),
+            int(float(observed or 0)),
+            resumed,
+            now,
+        )
 
 
 def jitter_ms(tenant: str, job_key: str, trigger: Trigger) -> int:
@@ -151,7 +197,9 @@ def _items(step: Skip | Fire, tenant: str, key: str, definition: Definition, tri
 
 def _news(tenant: str, reply: Any) -> list[News]:
     _, told, earliest, version = reply
-    return [
-        News(tenant, FIRE, int(earliest) if earliest else None, int(version)),
-        *views.news(tenant, told),
-    ]
+    return [_visit(tenant, earliest, version), *views.news(tenant, told)]
+
+
+def _visit(tenant: str, earliest: bytes, version: bytes) -> News:
+    """When the tenant wants to be visited for its triggers again."""
+    return News(tenant, FIRE, int(earliest) if earliest else None, int(version))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..lease import views
 from ..lease.jobs import FIRE, News
 from ..lease.ledger import Ledger, new_token
 from ..lease.payload import pack_args
@@ -17,7 +18,7 @@ from ..scripts import Call
 from ..scripts.errors import BadInput, NotFound, StalePlan
 from ..scripts.loader import Arg, texts
 from .definition import Definition
-from .due import instants, passed_over
+from .due import Gate, Stored, instants, passed_over
 from .job_key import JobKey
 from .misfire import read_misfire
 from .times import Times
@@ -27,6 +28,15 @@ _TRIGGER = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 DEFAULT_TRIGGER = "default"
 PUT_TRIES = 5
 NEVER = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """Since when (epoch ms), by whom and why a schedule is paused."""
+
+    since: int
+    by: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,9 @@ class ScheduleView:
     """Whether it is as code declares it; one that was put since by somebody else is not."""
     anchors: Mapping[str, int] = field(default_factory=dict[str, int])
     """From when its triggers count, of those that do."""
+    paused: Paused | None = None
+    disabled: bool = False
+    """Whether scheduling of its tenant is disabled."""
 
     def times(self, trigger: Trigger) -> Times:
         """When one of its triggers fires. Raises BadInput for one that cannot be read here."""
@@ -128,8 +141,8 @@ class Schedules:
     def _put(self, key: JobKey, definition: Definition, expected_revision: int | None, declared: bool) -> Put:
         moment = self.ledger.index.take(FIRE, 0).now_ms
         stored = self._stored(key)
-        same = stored.get("digest") == definition.digest.encode()
-        last, anchors = instants(stored, "last"), self._anchors(stored, definition, moment)
+        same = stored.fields.get("digest") == definition.digest.encode()
+        last, anchors = stored.instants("last"), self._anchors(stored, definition, moment)
         rest: list[str | int] = []
         for trigger in definition.triggers:
             anchor = anchors.get(trigger.name)
@@ -151,21 +164,22 @@ class Schedules:
             definition=definition.packed(),
             digest=definition.digest,
             expected="" if expected_revision is None else expected_revision,
-            seen=stored.get("revision", b"0"),
+            seen=stored.revision,
             declared="1" if declared else "",
             triggers=len(definition.triggers),
+            group=key.group,
         )
         self.tell(earliest, version)
         return Put(int(revision), changed != "", changed == "new")
 
-    def _anchors(self, stored: Mapping[str, bytes], definition: Definition, moment: int) -> dict[str, int]:
+    def _anchors(self, stored: Stored, definition: Definition, moment: int) -> dict[str, int]:
         """From when each trigger counts that needs it: a trigger that stays as it is goes on counting."""
         old = (
-            {trigger.name: trigger for trigger in Definition.unpacked(stored["definition"]).triggers}
-            if stored
+            {trigger.name: trigger for trigger in Definition.unpacked(stored.fields["definition"]).triggers}
+            if stored.fields
             else {}
         )
-        known = instants(stored, "anchor")
+        known = stored.instants("anchor")
         return {
             one.name: known.get(one.name, moment) if old.get(one.name) == one else moment
             for one in definition.triggers
@@ -179,28 +193,40 @@ class Schedules:
         `expected_revision` is not the stored one.
         """
         key, token = JobKey.parse(job_key), new_token()
+        (found,) = self.change(key, "schedule_delete", "deleted", expected_revision, token=token)
+        self.ledger.index.declared(drop=[self._member(key)])
+        return found == "1"
+
+    def change(
+        self, key: JobKey, script: str, skipped: str, expected_revision: int | None, **args: Arg
+    ) -> Sequence[str]:
+        """Run a script that changes a schedule and passes over what is due, as `skipped`; answers what it gives before
+        the news. Worked out anew when the schedule has fired, or an instant has come due, since it was read.
+        """
         for left in reversed(range(PUT_TRIES)):
-            stored = self._stored(key)
+            stored, now = self._stored(key), self.ledger.index.take(FIRE, 0).now_ms
+            expected: Arg = "" if expected_revision is None else expected_revision
             try:
-                found, earliest, version = self._run(
-                    "schedule_delete",
-                    passed_over(stored, self.ledger.index.take(FIRE, 0).now_ms, "deleted"),
-                    job_key=str(key),
-                    expected="" if expected_revision is None else expected_revision,
-                    token=token,
+                *found, earliest, version = self._run(
+                    script, passed_over(stored, now, skipped), job_key=str(key), expected=expected, **args
                 )
             except StalePlan:
-                # it has fired, or an instant has come due, since it was read; or the revision is not the expected one
                 if not left or expected_revision not in (None, self._revision(key)):
                     raise
                 continue
             self.tell(earliest, version)
-            self.ledger.index.declared(drop=[self._member(key)])
-            return found == "1"
+            return found
         raise AssertionError("unreachable")
 
+    def make(self, args: Mapping[str, Arg], fields: Sequence[Arg]) -> str:
+        """Make a job of a schedule by hand; answers its id."""
+        call: Call[Any] = Call("schedule_run", self.ledger.keys.home, args, tuple, fields)
+        id_, told = self.ledger.scripts.run(call)
+        self.ledger.index.put(views.news(self.ledger.tenant, told))
+        return str(id_.decode())
+
     def _revision(self, key: JobKey) -> int:
-        return int(self._stored(key).get("revision", 0))
+        return self._stored(key).revision
 
     def _member(self, key: JobKey) -> str:
         return f"{self.ledger.tenant}:{key}"
@@ -247,7 +273,7 @@ class Schedules:
         """
         key = JobKey.parse(job_key)
         name = trigger or (
-            self.get(key).definition.triggers[0].name if self._stored(key) else DEFAULT_TRIGGER
+            self.get(key).definition.triggers[0].name if self._stored(key).fields else DEFAULT_TRIGGER
         )
         reply = self._run(
             "fires_read", (), job_key=str(key), trigger=name, month=month, before=before, limit=limit
@@ -265,18 +291,18 @@ class Schedules:
         return self.ledger.scripts.run(Call(script, self.ledger.keys.home, args, texts, rest))
 
     def _read(self, start: str, end: str, limit: int) -> Sequence[ScheduleView]:
-        return [_view(self.ledger.tenant, key, fields) for key, fields in self._rows(start, end, limit)]
+        return [_view(self.ledger.tenant, key, stored) for key, stored in self._rows(start, end, limit)]
 
-    def _stored(self, key: JobKey) -> Mapping[str, bytes]:
-        """The fields of a schedule, which may be damaged; none when it is not stored."""
+    def _stored(self, key: JobKey) -> Stored:
         rows = self._rows(f"[{key}", f"[{key}", 1)
-        return rows[0][1] if rows else {}
+        return rows[0][1] if rows else Stored()
 
-    def _rows(self, start: str, end: str, limit: int) -> Sequence[tuple[str, Mapping[str, bytes]]]:
+    def _rows(self, start: str, end: str, limit: int) -> Sequence[tuple[str, Stored]]:
         args: dict[str, Arg] = {"from": start, "to": end, "limit": limit}
         call: Call[Any] = Call("schedules_read", self.ledger.keys.home, args, _as_is)
-        reply = self.ledger.scripts.run(call)
-        return [(key.decode(), {name.decode(): value for name, value in pairs(flat)}) for key, flat in reply]
+        disabled, resumed, *rows = self.ledger.scripts.run(call)
+        gate = Gate(disabled == b"1", int(resumed))
+        return [(key.decode(), _stored(flat, observed, gate)) for key, flat, observed in rows]
 
 
 def check_triggers(triggers: Sequence[Trigger]) -> Sequence[Trigger]:
@@ -302,7 +328,13 @@ def _as_is(reply: Any) -> Any:
     return reply
 
 
-def _view(tenant: str, job_key: str, fields: Mapping[str, bytes]) -> ScheduleView:
+def _stored(flat: Sequence[bytes], observed: Sequence[bytes], gate: Gate) -> Stored:
+    fields = {name.decode(): value for name, value in pairs(flat)}
+    return Stored(fields, {name.decode(): int(value) for name, value in pairs(observed)}, gate)
+
+
+def _view(tenant: str, job_key: str, stored: Stored) -> ScheduleView:
+    fields = stored.fields
     return ScheduleView(
         tenant=tenant,
         job_key=JobKey.parse(job_key),
@@ -312,7 +344,16 @@ def _view(tenant: str, job_key: str, fields: Mapping[str, bytes]) -> ScheduleVie
         last_fires=instants(fields, "last"),
         declared=fields.get("declared") == b"1",
         anchors=instants(fields, "anchor"),
+        paused=_paused(fields.get("paused")),
+        disabled=stored.gate.disabled,
     )
+
+
+def _paused(packed: bytes | None) -> Paused | None:
+    if packed is None:
+        return None
+    since, by, reason = packed.decode().split("\n", 2)
+    return Paused(int(since), by, reason)
 
 
 def _fire(trigger: str, record: str) -> Fire:

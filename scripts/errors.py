@@ -11,7 +11,8 @@
     │   ├── InstanceEnded   an instance that has ended is not suspended or resumed, and its cleared jobs not retried
     │   ├── OutcomeHappened a call outside has happened, as a person confirmed: it is not sent again
     │   ├── OutcomeUnknown  a call outside may or may not have happened: a person has to say so first
-    │   └── StalePlan       a schedule, a trigger or a job has moved on since it was read
+    │   ├── StalePlan       a schedule, a trigger or a job has moved on since it was read
+    │   └── SchedulingDisabled  the tenant's switch is off, or its settings cannot be understood
     ├── StaleFence          a later holder has taken over; this one may write nothing
     ├── LeaseLost           the right to work has ended; stop
     ├── LeaseTaken          somebody else holds the named lease
@@ -90,6 +91,10 @@ class StalePlan(Conflict):
     code = "STALE_PLAN"
 
 
+class SchedulingDisabled(Conflict):
+    code = "SCHEDULING_DISABLED"
+
+
 class StaleFence(TenureError):
     code = "STALE_FENCE"
 
@@ -156,6 +161,7 @@ _BY_CODE: dict[str, type[TenureError]] = {
         OutcomeUnknown,
         OutcomeHappened,
         StalePlan,
+        SchedulingDisabled,
         StaleFence,
         LeaseTaken,
         BadInput,

@@ -57,6 +57,7 @@ SHARED = (
     "walk",
     "batches",
     "forget",
+    "switch",
     "fires",
 )
 

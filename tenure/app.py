@@ -55,6 +55,7 @@ from .scripts import Scripts
 from .scripts.errors import BadInput, JobFailed, StoreUnreachable, TenureError
 from .settings import Settings, safe_url
 from .store_check import StoreCheck
+from .tenant_book import TenantBook
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -266,6 +267,7 @@ class Tenure:
         self.pools: dict[str, PoolPlan] = {}
         self.schedules = ScheduleBook(self)
         self.jobs = JobBook(self)
+        self.tenants = TenantBook(self)
         self.instances = InstanceBook(self)
 
     @property

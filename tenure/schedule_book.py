@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from .lease.durations import Duration
-from .lease.requests import Options
+from .lease.requests import Options, epoch_ms
 from .lease.tasks import Task
+from .scheduler import pausing
 from .scheduler.cron import Dst
 from .scheduler.definition import check_overlap
 from .scheduler.job_key import JobKey
@@ -60,6 +62,15 @@ class FireOptions(TypedDict, total=False):
     priority: int
     timeout: Duration
     trace: str
+
+
+def _one_of(job_key: JobKey | str | None, group: str | None) -> bool:
+    """Whether a group is meant. Raises BadInput unless it is either that or one schedule."""
+    if (job_key is None) == (group is None):
+        raise BadInput(
+            "give a JobKey or a group, one of the two", hint="pause('reports.daily'), pause(group='reports')"
+        )
+    return group is not None
 
 
 class ScheduleBook:
@@ -179,6 +190,56 @@ class ScheduleBook:
         One that `@app.cron` declares comes back with the next scheduler that starts: take it out of the code first.
         """
         return self.of(tenant).delete(job_key, expected_revision=expected_revision)
+
+    def pause(
+        self,
+        job_key: JobKey | str | None = None,
+        *,
+        group: str | None = None,
+        reason: str = "",
+        by: str = "",
+        tenant: str = "default",
+        expected_revision: int | None = None,
+    ) -> int:
+        """Let nothing fire of a schedule, or of a whole group and what is stored in it later; answers how many did
+        until now. What is planned in the meantime is recorded as skipped, `paused`.
+        """
+        if _one_of(job_key, group):
+            return pausing.pause_group(self.of(tenant), group or "", by=by, reason=reason)
+        return pausing.pause(self.of(tenant), job_key or "", by=by, reason=reason, expected=expected_revision)
+
+    def resume(
+        self,
+        job_key: JobKey | str | None = None,
+        *,
+        group: str | None = None,
+        reason: str = "",
+        by: str = "",
+        tenant: str = "default",
+        expected_revision: int | None = None,
+    ) -> int:
+        """Let a schedule, or a whole group, fire again what is planned after now; answers how many were paused."""
+        if _one_of(job_key, group):
+            return pausing.resume_group(self.of(tenant), group or "", by=by, reason=reason)
+        return pausing.resume(
+            self.of(tenant), job_key or "", by=by, reason=reason, expected=expected_revision
+        )
+
+    def run(
+        self,
+        job_key: JobKey | str,
+        *,
+        trigger: str | None = None,
+        at: datetime | None = None,
+        by: str = "",
+        tenant: str = "default",
+    ) -> str:
+        """Make a job of a schedule now, or for a planned instant of it, by hand; answers its id. Plan and records stay.
+
+        Raises BadInput for an instant that is not planned, SchedulingDisabled.
+        """
+        instant = None if at is None else epoch_ms(at, what="at")
+        return pausing.run(self.of(tenant), job_key, trigger=trigger, at=instant, by=by)
 
     def get(self, job_key: JobKey | str, tenant: str = "default") -> ScheduleView:
         return self.of(tenant).get(job_key)

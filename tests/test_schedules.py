@@ -626,6 +626,7 @@ def test_a_first_instant_that_has_passed_is_refused(schedules: Schedules, store:
         "seen": "0",
         "declared": "",
         "triggers": 1,
+        "group": "reports",
     }
     call = Call("schedule_put", schedules.ledger.keys.home, args, list, ["default", START, ""])
 

@@ -13,11 +13,12 @@
 -- ARGV pool       text  where
 -- ARGV pace       ms    the shortest time between two jobs that are paced
 -- ARGV jitter     ms    how much later the jobs are due
+-- ARGV resumed    ms    from when on scheduling runs again, as the plan was made; 0: it always has
 -- ARGV overlap    text  what if the job of the last fire has not ended: allow, skip or cancel_running
 -- ITEMS           outcome reason month first last count id paced pairs, then that many pairs of (field, value) of the job's row;
 --                 with an id `first` fires, without one they are passed over; oldest first
 -- GIVES           {how many jobs, news: {pool, due, version}, earliest fire or "", version}
--- FAILS           NOT_FOUND STALE_PLAN BAD_INPUT
+-- FAILS           NOT_FOUND STALE_PLAN BAD_INPUT SCHEDULING_DISABLED
 
 local STALE_MS = 10000
 
@@ -45,12 +46,15 @@ if last_step and last_step.id ~= '' and last_fire == last_step.first and next_fi
   and redis.call('EXISTS', K.row(last_step.id)) == 1 then
   return {'0', {}, earliest_fire(), text(read_clock())}
 end
-if at_revision ~= revision or tonumber(next_fire or -1) ~= planned or now - made > STALE_MS then
+local it, trouble = gate()
+if not it then return refuse('SCHEDULING_DISABLED', trouble) end
+if it.disabled then return refuse('SCHEDULING_DISABLED', 'scheduling of tenant ' .. tenant .. ' is disabled') end
+if at_revision ~= revision or it.resumed ~= resumed or tonumber(next_fire or -1) ~= planned or now - made > STALE_MS then
   return refuse('STALE_PLAN', 'trigger ' .. trigger .. ' of ' .. job_key .. ' is at revision ' .. at_revision
     .. ' with next fire ' .. (next_fire or 'none') .. ', the plan was for ' .. revision .. ' and ' .. text(planned)
     .. ', made at ' .. text(made))
 end
-if newest > now or planned > now or (following ~= '' and tonumber(following) <= newest) then
+if newest > now or planned > now or redis.call('HEXISTS', key, 'paused') == 1 or (following ~= '' and tonumber(following) <= newest) then
   return refuse('BAD_INPUT', 'fire of ' .. job_key .. ' up to ' .. text(newest) .. ' refused: not due, or the next one not later')
 end
 

@@ -26,7 +26,7 @@ for at = 1, #fields, 2 do
   local kind, trigger = string.match(fields[at], '^(%l+):(.*)$')
   if kind == 'last' then latest = math.max(latest, tonumber(fields[at + 1])) end
   if kind == 'next' then
-    redis.call('ZREM', K.triggers(), trigger .. ':' .. job_key)
+    unplan(job_key, trigger)
     if tonumber(fields[at + 1]) <= now then pass_over(job_key, trigger, due[trigger]) end
   end
 end

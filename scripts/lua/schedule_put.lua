@@ -9,6 +9,7 @@
 -- ARGV expected    text  the revision it replaces; empty: whichever
 -- ARGV seen        text  the revision from which the rest was worked out; 0: nothing was stored
 -- ARGV declared    text  "1": code declares it; empty: somebody puts it
+-- ARGV group       text  of its JobKey: in a paused group it is stored paused
 -- ARGV triggers    int   how many triggers it has
 -- ITEMS            of each trigger its name, its first instant (epoch ms; 0: none) and what it counts from (epoch ms; empty:
 --                  nothing); then what is due of the old ones, as `read_due` reads it
@@ -52,19 +53,21 @@ local due = read_due(ARGV, rest)
 local untold = not_all_told(job_key, old, due)
 if untold then return refuse('STALE_PLAN', untold) end
 
+local paused = redis.call('HGET', key, 'paused') or (not known and redis.call('HGET', K.groups(), group))
 for at = 1, #old, 2 do
   local kind, trigger = string.match(old[at], '^(%l+):(.*)$')
   if kind == 'next' then
-    redis.call('ZREM', K.triggers(), trigger .. ':' .. job_key)
+    unplan(job_key, trigger)
     if tonumber(old[at + 1]) <= now then pass_over(job_key, trigger, due[trigger]) end
   end
   if kind == 'next' or kind == 'anchor' or kind == 'pace' then redis.call('HDEL', key, old[at]) end
 end
 redis.call('HSET', key, 'revision', text(before + 1), 'digest', digest, 'definition', definition, 'stored', text(now))
 if declared == '1' then redis.call('HSET', key, 'declared', '1') else redis.call('HDEL', key, 'declared') end
+if paused then redis.call('HSET', key, 'paused', paused) end
 redis.call('ZADD', K.schedules(), 0, job_key)
 for at = FIRST, rest - 1, 3 do
-  plan_next(job_key, ARGV[at], ARGV[at + 1])
+  plan_next(job_key, ARGV[at], ARGV[at + 1], paused)
   if ARGV[at + 2] ~= '' then redis.call('HSET', key, 'anchor:' .. ARGV[at], ARGV[at + 2]) end
 end
 return {text(before + 1), known and 'changed' or 'new', earliest_fire(), tick()}

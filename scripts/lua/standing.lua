@@ -15,5 +15,6 @@ for at = 1, #told, 2 do
   if string.sub(told[at], 1, 4) == 'due:' then want(told[at], told[at + 1]) end
 end
 want('reap', next_expiry())
-want('fire', redis.call('ZRANGE', K.triggers(), 0, 0, 'WITHSCORES')[2])
+local visit = earliest_fire()
+if visit ~= '' then want('fire', visit) end
 return answer

@@ -1,19 +1,28 @@
--- The due triggers of a tenant with what is needed to plan them.
+-- The due triggers of a tenant with what is needed to plan them; of a disabled one, those whose instants are to be observed.
 --
 -- KEYS home   hash  the tenant's meta
 -- ARGV skip   int   how many of the first to pass over
 -- ARGV limit  int   how many at most
 -- FLAGS no-writes
--- GIVES       {now, version, earliest fire that is not due or "", then for each: {trigger, JobKey, revision, next, definition,
---             what it counts from or ""}}
+-- GIVES       {now, version, earliest visit past these or "", "1" if scheduling is disabled, from when on it runs again or 0,
+--             then for each: {trigger, JobKey, revision, next, definition, what it counts from or "", observed up to before or ""}}
+-- FAILS       SCHEDULING_DISABLED
 
-local due = redis.call('ZRANGEBYSCORE', K.triggers(), '-inf', text(now), 'WITHSCORES', 'LIMIT', skip, limit)
-local later = redis.call('ZRANGEBYSCORE', K.triggers(), '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-local answer = {text(now), text(read_clock()), later and text(later) or ''}
+local it, trouble = gate()
+if not it then return refuse('SCHEDULING_DISABLED', trouble) end
+
+local key = it.disabled and K.observed() or K.triggers() -- no trigger of a disabled tenant moves
+local due = redis.call('ZRANGEBYSCORE', key, '-inf', text(now), 'WITHSCORES', 'LIMIT', skip, limit)
+local later = redis.call('ZRANGEBYSCORE', key, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+later = math.min(later or math.huge, it.until_ or math.huge)
+local answer = {text(now), text(read_clock()), later < math.huge and text(later) or '', it.disabled and '1' or '', text(it.resumed)}
 for at = 1, #due, 2 do
   local trigger, job_key = string.match(due[at], '^([^:]+):(.*)$')
-  local revision, definition, anchor =
-    unpack(redis.call('HMGET', K.schedule(job_key), 'revision', 'definition', 'anchor:' .. trigger))
-  if revision then answer[#answer + 1] = {trigger, job_key, revision, text(due[at + 1]), definition, anchor or ''} end
+  local revision, definition, anchor, planned =
+    unpack(redis.call('HMGET', K.schedule(job_key), 'revision', 'definition', 'anchor:' .. trigger, 'next:' .. trigger))
+  if revision then
+    answer[#answer + 1] = {trigger, job_key, revision, planned or '', definition, anchor or '',
+      redis.call('ZSCORE', K.observed(), due[at]) or ''}
+  end
 end
 return answer

@@ -73,6 +73,10 @@ _ERRORS: dict[str, tuple[str, str]] = {
         "the schedule or job has changed since it was read",
         "read it again (tenure cron show, tenure jobs show), then repeat the change",
     ),
+    "SCHEDULING_DISABLED": (
+        "scheduling of the tenant is disabled, or its settings cannot be understood: nothing fires, not even by hand",
+        "tenure tenants show TENANT says since when and why; tenure tenants enable-scheduling TENANT enables it again",
+    ),
     "INSTANCE_ENDED": (
         "the instance has ended: it is not suspended or resumed, and its canceled jobs are not retried",
         "nothing; for new work begin a new instance, and to try a job again make it anew without this one",

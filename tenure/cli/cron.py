@@ -12,6 +12,8 @@ import click
 from ..api import schedule_views, views
 from ..api.plain import instant
 from ..api.recent_fires import recent_fires
+from ..lease.instants import parse_instant
+from ..lease.who import whoami
 from ..scheduler.cron import CronExpression, Dst, Planned
 from ..scheduler.schedules import Fire, ScheduleView
 from ..scripts.errors import NotFound
@@ -26,7 +28,7 @@ FIRES = 5
 
 @click.group()
 def cron() -> None:
-    """List, show and delete schedules; explain cron expressions."""
+    """List, show, pause, resume, run and delete schedules; explain cron expressions."""
 
 
 @cron.command(name="list")
@@ -89,6 +91,48 @@ def delete(job_key: str, tenant: str, revision: int | None) -> None:
                 f"schedule {job_key!r:.200} is not stored in tenant {tenant}", hint="tenure cron list"
             )
     say(f"schedule {job_key} of tenant {tenant} is deleted")
+
+
+@cron.command()
+@click.argument("job_key", metavar="[JOBKEY]", required=False)
+@click.option("--group", help="All schedules of a group instead, and those stored in it later.")
+@click.option("--reason", default="", help="Kept with the schedule.")
+@tenant_option
+def pause(job_key: str | None, group: str | None, reason: str, tenant: str) -> None:
+    """Let nothing of a schedule fire until it is resumed. What is planned meanwhile is recorded as skipped."""
+    with opened() as app:
+        turned = app.schedules.pause(job_key, group=group, reason=reason, by=whoami(), tenant=tenant)
+    say(_turned(job_key, group, "paused", turned))
+
+
+@cron.command()
+@click.argument("job_key", metavar="[JOBKEY]", required=False)
+@click.option("--group", help="All schedules of a group instead.")
+@click.option("--reason", default="", help="Kept in the log.")
+@tenant_option
+def resume(job_key: str | None, group: str | None, reason: str, tenant: str) -> None:
+    """Let a paused schedule fire again, from its first instant after now."""
+    with opened() as app:
+        turned = app.schedules.resume(job_key, group=group, reason=reason, by=whoami(), tenant=tenant)
+    say(_turned(job_key, group, "resumed", turned))
+
+
+def _turned(job_key: str | None, group: str | None, done: str, many: int) -> str:
+    if group is not None:
+        return f"{many} schedules of group {group} are {done}"
+    return f"schedule {job_key} is {done}" if many else f"schedule {job_key} was so already"
+
+
+@cron.command()
+@click.argument("job_key", metavar="JOBKEY")
+@click.option("--at", metavar="INSTANT", help="For this planned instant of it, like 2026-12-24T18:00:00Z.")
+@click.option("--trigger", help="Of this trigger; else of its first.")
+@tenant_option
+def run(job_key: str, at: str | None, trigger: str | None, tenant: str) -> None:
+    """Make a job of a schedule now, by hand. Its plan and its fire records stay as they are."""
+    instant = None if at is None else parse_instant(at, what="--at")
+    with opened() as app:
+        click.echo(app.schedules.run(job_key, trigger=trigger, at=instant, by=whoami(), tenant=tenant))
 
 
 @cron.command(name="next")
@@ -196,7 +240,8 @@ def _odd_json(first: Planned, last: Planned, count: int) -> dict[str, object]:
 def _row(view: ScheduleView) -> tuple[str, str, str, str]:
     first = min(view.next_fires.values(), default=None)
     rules = "; ".join(trigger.rule for trigger in view.definition.triggers)
-    return str(view.job_key), "exhausted" if first is None else local_time(first), rules, view.definition.task
+    state = "exhausted" if first is None else "paused" if view.paused else local_time(first)
+    return str(view.job_key), state, rules, view.definition.task
 
 
 def _fields(view: ScheduleView) -> Iterator[tuple[str, str | int]]:
@@ -207,6 +252,10 @@ def _fields(view: ScheduleView) -> Iterator[tuple[str, str | int]]:
     yield "overlap", view.definition.overlap
     yield "revision", view.revision
     yield "declared", "in code" if view.declared else "no"
+    if view.paused:
+        yield "paused", f"since {local_time(view.paused.since)} by {view.paused.by}: {view.paused.reason}"
+    if view.disabled:
+        yield "scheduling", f"disabled for the tenant: tenure tenants show {view.tenant}"
     for trigger in view.definition.triggers:
         yield (
             f"trigger {trigger.name}",

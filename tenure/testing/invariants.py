@@ -626,7 +626,7 @@ def _triggers_stand_by_next_fire(tenant: Tenant) -> Said:
         f"{name[5:]}:{job_key}": float(value)
         for job_key, fields in schedules.items()
         for name, value in fields.items()
-        if name.startswith("next:")
+        if name.startswith("next:") and "paused" not in fields
     }
     yield from _same("I3", "triggers", _scores(tenant.one("triggers", {})), expected)
 
@@ -647,8 +647,9 @@ def _fires_are_recorded_once(tenant: Tenant) -> Said:
             if start <= end:
                 yield "I22", f"records of {trigger}:{job_key} overlap at {start}"
         fields = _text(tenant.all("schedule").get((job_key,), {}))
-        following = fields.get(f"next:{trigger}")
-        if following and int(following) <= max(end for _, end in found):
+        following = int(fields.get(f"next:{trigger}", 0))
+        seen = _scores(tenant.one("observed", {})).get(f"{trigger}:{job_key}", 0)
+        if following and max(following, seen) <= max(end for _, end in found):
             yield "I25", f"{trigger}:{job_key} is to fire again at {following}, which has its record"
 
 

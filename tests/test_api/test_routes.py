@@ -48,8 +48,13 @@ TABLE: dict[str, dict[str, int]] = {
     "/workers": {"GET": 200, "HEAD": 200},
     "/schedules": {"GET": 200, "HEAD": 200},
     "/schedules/{job_key}": {"GET": 404, "HEAD": 404, "PUT": 400, "DELETE": 404},
+    "/schedules/{job_key}/pause": {"POST": 404},
+    "/schedules/{job_key}/resume": {"POST": 404},
+    "/schedules/{job_key}/run": {"POST": 404},
     "/schedules/{job_key}/next": {"GET": 404, "HEAD": 404},
     "/schedules/{job_key}/fires": {"GET": 404, "HEAD": 404},
+    "/tenants": {"GET": 200, "HEAD": 200},
+    "/tenants/{tenant}/scheduling": {"GET": 200, "HEAD": 200, "PUT": 400},
     "/livez": {"GET": 200, "HEAD": 200},
     "/readyz": {"GET": 200, "HEAD": 200},
 }
@@ -66,7 +71,9 @@ def test_the_table_has_every_route(shop: Tenure) -> None:
 @pytest.mark.parametrize("path", TABLE)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_answers_as_the_table_says(client: TestClient, path: str, method: str) -> None:
-    answer = client.request(method, path.replace("{id}", "x").replace("{job_key}", "x"))
+    answer = client.request(
+        method, path.replace("{id}", "x").replace("{job_key}", "x").replace("{tenant}", "x")
+    )
 
     expected = TABLE[path].get(method)
     if expected is None and method == "HEAD":

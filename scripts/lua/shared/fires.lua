@@ -49,20 +49,26 @@ local function pass_over(job_key, trigger, told)
   for _, stretch in ipairs(told) do record_passed(job_key, trigger, '', unpack(stretch)) end
 end
 
-local function plan_next(job_key, trigger, following)
+-- Plan a trigger's next instant; empty: there is none. One of a paused schedule is known and not waited for.
+local function plan_next(job_key, trigger, following, paused)
+  local member, it = trigger .. ':' .. job_key, gate()
   if following == '' then
     redis.call('HDEL', K.schedule(job_key), 'next:' .. trigger)
-    redis.call('ZREM', K.triggers(), trigger .. ':' .. job_key)
   else
     redis.call('HSET', K.schedule(job_key), 'next:' .. trigger, following)
-    redis.call('ZADD', K.triggers(), following, trigger .. ':' .. job_key)
+  end
+  redis.call('ZREM', K.observed(), member)
+  if following == '' or paused then
+    redis.call('ZREM', K.triggers(), member)
+  else
+    redis.call('ZADD', K.triggers(), following, member)
+    if not it or it.disabled then redis.call('ZADD', K.observed(), following, member) end
   end
 end
 
--- When the tenant wants to be visited for its triggers: empty when it has none.
-local function earliest_fire()
-  local first = redis.call('ZRANGE', K.triggers(), 0, 0, 'WITHSCORES')[2]
-  return first and text(first) or ''
+local function unplan(job_key, trigger)
+  redis.call('ZREM', K.triggers(), trigger .. ':' .. job_key)
+  redis.call('ZREM', K.observed(), trigger .. ':' .. job_key)
 end
 
 -- What a tenant remembers of the schedules it has deleted: the token of the last deletion, the highest revision and the latest

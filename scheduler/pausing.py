@@ -1,0 +1,116 @@
+"""Schedules are paused and resumed, one or a whole group; and run by hand."""
+
+from __future__ import annotations
+
+from ..lease.ids import new_id
+from ..scripts import Call
+from ..scripts.errors import BadInput, NotFound
+from ..scripts.loader import Arg
+from .job_key import JobKey
+from .schedules import Schedules
+
+PAGE = 100
+
+
+def pause(
+    schedules: Schedules,
+    job_key: JobKey | str,
+    *,
+    by: str = "",
+    reason: str = "",
+    expected: int | None = None,
+) -> bool:
+    """Nothing of the schedule fires from now on; answers whether it did before. Raises NotFound, StalePlan."""
+    return _turn(schedules, job_key, True, by, reason, expected)
+
+
+def resume(
+    schedules: Schedules,
+    job_key: JobKey | str,
+    *,
+    by: str = "",
+    reason: str = "",
+    expected: int | None = None,
+) -> bool:
+    """It fires again what is planned after now; answers whether it was paused. Raises NotFound, StalePlan."""
+    return _turn(schedules, job_key, False, by, reason, expected)
+
+
+def pause_group(schedules: Schedules, group: str, *, by: str = "", reason: str = "") -> int:
+    """Pause all schedules of a group, and those that are stored in it later; answers how many were not paused."""
+    return _turn_group(schedules, group, True, by, reason)
+
+
+def resume_group(schedules: Schedules, group: str, *, by: str = "", reason: str = "") -> int:
+    """Resume all schedules of a group, also those that were paused by themselves; answers how many were paused."""
+    return _turn_group(schedules, group, False, by, reason)
+
+
+def run(
+    schedules: Schedules,
+    job_key: JobKey | str,
+    *,
+    trigger: str | None = None,
+    at: int | None = None,
+    by: str = "",
+) -> str:
+    """Make a job of the schedule now, for the planned instant `at` (epoch ms) of a trigger or, without one, for this
+    moment; answers its id. It leaves the plan and the fire records as they are.
+
+    Raises NotFound, BadInput for an instant that is not planned, SchedulingDisabled.
+    """
+    key = JobKey.parse(job_key)
+    view = schedules.get(key)
+    names = [one.name for one in view.definition.triggers]
+    if trigger is not None and trigger not in names:
+        raise BadInput(
+            f"trigger {trigger!r:.60} is not one of the schedule's", hint=f"they are: {', '.join(names)}"
+        )
+    chosen = view.definition.trigger(trigger or names[0])
+    if at is not None and view.times(chosen).next_ms(at - 1) != at:
+        raise BadInput(
+            f"{at} is no planned instant of trigger {chosen.name!r} of {key}", hint=f"tenure cron next {key}"
+        )
+    fields: dict[str, Arg] = {**view.definition.fields, "fire": f"{chosen.name}:{key}"}
+    if view.definition.args:
+        fields["args"] = view.definition.args
+    args: dict[str, Arg] = {
+        "job_key": str(key),
+        "id": new_id(),
+        "instant": "" if at is None else at,
+        "task": view.definition.task,
+        "pool": view.definition.pool,
+        "by": by,
+    }
+    return schedules.make(args, [part for pair in fields.items() for part in pair])
+
+
+def _turn(
+    schedules: Schedules, job_key: JobKey | str, pause: bool, by: str, reason: str, expected: int | None
+) -> bool:
+    key = JobKey.parse(job_key)
+    args: dict[str, Arg] = {"pause": "1" if pause else "", "by": _line(by), "reason": reason}
+    _revision, changed = schedules.change(key, "schedule_pause", "paused", expected, **args)
+    return changed == "1"
+
+
+def _turn_group(schedules: Schedules, group: str, pause: bool, by: str, reason: str) -> int:
+    JobKey("x", group)  # else refused
+    ledger = schedules.ledger
+    args: dict[str, Arg] = {"group": group, "pause": "1" if pause else "", "by": _line(by), "reason": reason}
+    ledger.index.register(ledger.tenant)
+    ledger.scripts.run(Call("group_pause", ledger.keys.home, args, int))
+    turned, after = 0, None
+    while page := schedules.list(PAGE, after):
+        for view in page:
+            if view.job_key.group == group:
+                try:
+                    turned += _turn(schedules, view.job_key, pause, by, reason, None)
+                except NotFound:
+                    continue  # deleted since
+        after = str(page[-1].job_key)
+    return turned
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,36 @@
+"""`tenure tenants`, and `tenure cron` pause, resume and run."""
+
+from __future__ import annotations
+
+from tenure import Tenure
+
+from .conftest import Cli
+
+
+def test_scheduling_of_a_tenant_is_disabled_seen_and_enabled(cli: Cli) -> None:
+    off = cli("tenants", "disable-scheduling", "acme", "--reason", "migration", "-o", "json").json
+    shown = cli("tenants", "show", "acme").out
+    listed = cli("tenants", "list").out
+    on = cli("tenants", "enable-scheduling", "acme", "-o", "json").json
+
+    assert (off["enabled"], off["reason"], on["enabled"]) == (False, "migration", True)
+    assert "disabled" in shown
+    assert "acme" in listed
+    assert "migration" in listed
+    assert cli("tenants", "disable-scheduling", "acme", "--until", "soon").code == 2
+
+
+def test_a_schedule_is_paused_resumed_and_run(cli: Cli, app: Tenure) -> None:
+    app.task("reports.daily")(lambda: None)
+    app.schedules.put("reports.daily", task="reports.daily", cron="0 0 2 * * ?")
+
+    paused = cli("cron", "pause", "reports.daily", "--reason", "too loud")
+    shown = cli("cron", "show", "reports.daily").out
+    resumed = cli("cron", "resume", "--group", "reports")
+    made = cli("cron", "run", "reports.daily")
+
+    assert paused.code == resumed.code == made.code == 0
+    assert "too loud" in shown
+    assert app.jobs.get(made.out.strip()).task == "reports.daily"
+    assert cli("cron", "pause").code == 2
+    assert cli("cron", "pause", "reports.weekly").code == 3

@@ -1,0 +1,70 @@
+"""Tenants and the switch of each; schedules that are paused, resumed and run."""
+
+from __future__ import annotations
+
+from starlette.testclient import TestClient
+
+from .conftest import refused
+
+URL = "/schedules/reports.nightly"
+NIGHTLY = {"task": "reports.daily", "triggers": [{"cron": "0 30 1 * * ?"}]}
+
+
+def test_a_tenants_switch_is_seen_turned_off_and_on(client: TestClient) -> None:
+    assert client.get("/tenants/acme/scheduling").json() == {
+        "tenant": "acme",
+        "enabled": True,
+        "reason": None,
+        "by": None,
+        "since": None,
+        "until": None,
+        "revision": 0,
+    }
+
+    body = {"enabled": False, "reason": "migration", "until": "2030-01-01T00:00:00Z"}
+    off = client.put("/tenants/acme/scheduling", json=body)
+    again = client.put("/tenants/acme/scheduling", json=body)
+
+    assert off.status_code == 200
+    assert off.json() == again.json() == client.get("/tenants/acme/scheduling").json()
+    assert (off.json()["enabled"], off.json()["reason"], off.json()["by"]) == (False, "migration", "api")
+    assert off.json()["until"] == "2030-01-01T00:00:00.000Z"
+    assert client.put("/tenants/acme/scheduling", json={"enabled": True}).json()["enabled"]
+    assert [one["tenant"] for one in client.get("/tenants").json()["items"]] == ["acme"]
+
+
+def test_what_is_wrong_with_a_switch_is_named(client: TestClient) -> None:
+    problem = refused(client.put("/tenants/acme/scheduling", json={"until": "soon"}), 400, "BAD_INPUT")
+    assert {error["pointer"] for error in problem["errors"]} == {"/enabled", "/until"}
+
+    both = {"enabled": True, "until": "2030-01-01T00:00:00Z"}
+    problem = refused(client.put("/tenants/acme/scheduling", json=both), 400, "BAD_INPUT")
+    assert {error["pointer"] for error in problem["errors"]} == {"/until"}
+    refused(client.put("/tenants/Acme/scheduling", json={"enabled": True}), 400, "BAD_INPUT")
+
+
+def test_a_schedule_is_paused_and_resumed_under_its_etag(client: TestClient) -> None:
+    made = client.put(URL, json=NIGHTLY)
+
+    paused = client.post(
+        f"{URL}/pause", json={"reason": "too loud"}, headers={"If-Match": made.headers["etag"]}
+    )
+
+    assert paused.json()["paused"]["reason"] == "too loud"
+    assert paused.headers["etag"] != made.headers["etag"]
+    refused(client.post(f"{URL}/resume", json={}, headers={"If-Match": made.headers["etag"]}), 412, "STALE_PLAN")
+    assert client.post(f"{URL}/resume", json={}).json()["paused"] is None
+
+
+def test_a_schedule_is_run_by_hand_for_now_or_a_planned_instant(client: TestClient) -> None:
+    client.put(URL, json=NIGHTLY)
+    planned = client.get(f"{URL}/next").json()["items"][2]["fireTime"]
+
+    answer = client.post(f"{URL}/run", json={"fireTime": planned})
+
+    assert answer.status_code == 202
+    assert client.get(answer.headers["location"]).json()["task"] == "reports.daily"
+    assert client.get(f"{URL}/fires").json()["items"] == []
+    refused(client.post(f"{URL}/run", json={"fireTime": "2026-12-24T18:00:00Z"}), 400, "BAD_INPUT")
+    client.put("/tenants/default/scheduling", json={"enabled": False})
+    refused(client.post(f"{URL}/run", json={}), 409, "SCHEDULING_DISABLED")

@@ -1,0 +1,479 @@
+"""The tenant's switch and the pause of a schedule: nothing fires, nothing moves, every instant has its record."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tenure.lease.ledger import Ledger
+from tenure.lease.ledgers import Ledgers
+from tenure.lease.tasks import Task
+from tenure.scheduler import pausing
+from tenure.scheduler.due import DISABLED
+from tenure.scheduler.job_key import JobKey
+from tenure.scheduler.plan import month
+from tenure.scheduler.scheduler import Scheduler
+from tenure.scheduler.schedules import Fire, Schedules
+from tenure.scheduler.switch import Scheduling
+from tenure.scheduler.trigger import Trigger
+from tenure.scripts.errors import BadInput, SchedulingDisabled, StalePlan
+from tenure.testing import START, Died, Faults
+
+from .given import Store
+
+SECOND, MINUTE, DAY = 1000, 60_000, 86_400_000
+FIRST = START + 40 * SECOND
+EVERY_MINUTE = [Trigger("default", "0 * * * * ?")]
+TASK = Task("reports.daily", lambda: None)
+KEY = "reports.daily"
+
+
+class Clockwork:
+    """One tenant's schedules, schedulers and switch, at whatever time the test says."""
+
+    def __init__(self, ledgers: Ledgers) -> None:
+        self.ledgers = ledgers
+
+    def at(self, now: int) -> Ledgers:
+        return Ledgers(self.ledgers.scripts.at(now), self.ledgers.namespace)
+
+    def ledger(self, now: int) -> Ledger:
+        return self.at(now).of("acme")
+
+    def schedules(self, now: int) -> Schedules:
+        return Schedules(self.ledger(now))
+
+    def switch(self, now: int) -> Scheduling:
+        return Scheduling(self.ledger(now))
+
+    def round(self, now: int, *names: str) -> None:
+        for name in names or ("one",):
+            Scheduler(self.at(now), name).round()
+
+    def minutes(self, start: int, many: int, *names: str) -> None:
+        for minute in range(many):
+            self.round(start + minute * MINUTE, *names)
+
+    def records(self, *months: str) -> list[Fire]:
+        found: list[Fire] = []
+        for name in months or (month(START),):
+            page, more = self.schedules(START).fires(KEY, month=name, limit=10_000)
+            assert more is None
+            found += page[::-1]
+        return found
+
+    def said(self) -> list[tuple[str, str | None, int]]:
+        return [(one.outcome, one.reason, one.count) for one in self.records()]
+
+    def jobs(self) -> list[int]:
+        found = self.ledger(START).list(limit=100).items
+        return sorted(job.fire_time for job in found if job.fire_time is not None)
+
+
+@pytest.fixture
+def clockwork(ledgers: Ledgers) -> Clockwork:
+    work = Clockwork(ledgers)
+    work.schedules(START).put(KEY, TASK, EVERY_MINUTE)
+    return work
+
+
+# -- the switch -------------------------------------------------------------------------------------------------------
+
+
+def test_a_disabled_tenant_fires_nothing_and_nothing_it_planned_moves(
+    clockwork: Clockwork, store: Store
+) -> None:
+    clockwork.round(FIRST)
+    clockwork.switch(FIRST + SECOND).set(enabled=False, by="eve", reason="migration")
+    planned = {name: value for name, value in store.dump().items() if ":t" in name[-2:] or ":s:" in name}
+
+    clockwork.minutes(FIRST + MINUTE, 5, "one", "two", "three")
+
+    assert clockwork.jobs() == [FIRST]
+    assert clockwork.said() == [("fired", None, 1), *[("skipped", DISABLED, 1)] * 5]
+    assert {
+        name: value for name, value in store.dump().items() if ":t" in name[-2:] or ":s:" in name
+    } == planned
+    assert len(planned) == 2
+
+
+def test_enabled_again_it_goes_on_with_the_first_instant_after_that_moment(clockwork: Clockwork) -> None:
+    clockwork.switch(START + SECOND).set(enabled=False)
+    clockwork.minutes(FIRST, 3)
+    clockwork.switch(FIRST + 2 * MINUTE + 30 * SECOND).set(enabled=True)
+
+    clockwork.minutes(FIRST + 3 * MINUTE, 2)
+
+    assert clockwork.jobs() == [FIRST + 3 * MINUTE, FIRST + 4 * MINUTE]
+    assert clockwork.said() == [*[("skipped", DISABLED, 1)] * 3, *[("fired", None, 1)] * 2]
+
+
+def test_what_no_scheduler_observed_is_one_range_when_it_is_enabled(clockwork: Clockwork) -> None:
+    clockwork.switch(START + SECOND).set(enabled=False)
+    clockwork.minutes(FIRST, 2)
+    clockwork.switch(FIRST + 20 * MINUTE + 30 * SECOND).set(enabled=True)
+
+    clockwork.round(FIRST + 21 * MINUTE)
+    clockwork.round(FIRST + 21 * MINUTE + SECOND)
+
+    assert clockwork.said() == [
+        *[("skipped", DISABLED, 1)] * 2,
+        ("skipped", "unobserved", 19),
+        ("fired", None, 1),
+    ]
+    assert clockwork.jobs() == [FIRST + 21 * MINUTE]
+
+
+def test_instants_after_it_was_enabled_and_missed_follow_the_misfire_policy(clockwork: Clockwork) -> None:
+    clockwork.switch(START + SECOND).set(enabled=False)
+    clockwork.switch(FIRST + 3 * MINUTE).set(enabled=True)
+
+    clockwork.round(FIRST + 10 * MINUTE)
+
+    assert clockwork.said() == [
+        ("skipped", "unobserved", 4),
+        ("skipped", "coalesced", 6),
+        ("fired", None, 1),
+    ]
+
+
+def test_a_switch_with_an_end_ends_by_itself(clockwork: Clockwork) -> None:
+    clockwork.switch(START + SECOND).set(enabled=False, until=FIRST + 2 * MINUTE + 1)
+
+    clockwork.minutes(FIRST, 5)
+
+    assert clockwork.jobs() == [FIRST + 3 * MINUTE, FIRST + 4 * MINUTE]
+    assert clockwork.switch(FIRST + 5 * MINUTE).get().enabled
+    with pytest.raises(BadInput, match="not after now"):
+        clockwork.switch(FIRST).set(enabled=False, until=FIRST)
+
+
+def test_seconds_are_observed_as_ranges_and_a_long_gap_in_two_parts(clockwork: Clockwork) -> None:
+    clockwork.schedules(START).put(KEY, TASK, [Trigger("default", "0/10 * * * * ?")])
+    clockwork.switch(START + SECOND).set(enabled=False)
+    clockwork.round(START + MINUTE)
+    (seconds,) = clockwork.records()
+    assert (seconds.reason, seconds.count) == (DISABLED, 6)
+
+    clockwork.schedules(START + MINUTE).put(KEY, TASK, EVERY_MINUTE)
+    clockwork.round(START + MINUTE + 600 * MINUTE)
+
+    found = clockwork.records()[1:]
+    assert [one.count for one in found] == [500, *[1] * 100]
+    assert {one.reason for one in found} == {DISABLED}
+
+
+def test_schedulers_that_observe_the_same_instant_write_one_record(
+    clockwork: Clockwork, faults: Faults
+) -> None:
+    """A scheduler dies at every call of its round, applied or not; the others go on."""
+    clockwork.switch(START + SECOND).set(enabled=False)
+    minute = FIRST
+    for script in ("index_take", "triggers_due", "observe", "index_put"):
+        for die in (faults.die_before, faults.die_after):
+            die(script)
+            with pytest.raises(Died):
+                clockwork.round(minute)
+            clockwork.round(minute + 2 * SECOND, "two", "three")
+            minute += MINUTE
+
+    assert clockwork.said() == [("skipped", DISABLED, 1)] * 8
+
+
+def test_the_switch_is_read_again_by_the_script_that_commits_a_fire(
+    clockwork: Clockwork, faults: Faults
+) -> None:
+    def disable() -> None:
+        if faults.calls[-1] == "triggers_due":
+            clockwork.switch(FIRST).set(enabled=False)
+
+    faults.after_each = disable
+    clockwork.round(FIRST)
+
+    assert clockwork.jobs() == []
+
+
+def test_a_fire_planned_before_a_switch_off_and_on_is_refused(clockwork: Clockwork, faults: Faults) -> None:
+    def blink() -> None:
+        if faults.calls[-1] == "triggers_due":
+            clockwork.switch(FIRST).set(enabled=False)
+            clockwork.switch(FIRST + 1).set(enabled=True)
+
+    faults.after_each = blink
+    clockwork.round(FIRST)
+    faults.after_each = None
+
+    assert clockwork.jobs() == []
+    clockwork.round(FIRST + 2 * SECOND)
+    assert clockwork.said() == [("skipped", "unobserved", 1)]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"state": "perhaps", "layout": "1", "since": "1"},
+        {"state": "disabled", "layout": "1", "since": "yesterday"},
+        {"state": "enabled", "layout": "1", "since": "1"},
+        {"state": "enabled", "layout": "2", "since": "1", "resumed": "0"},
+        {"state": "disabled", "layout": "1", "since": "1", "until": "soon"},
+    ],
+)
+def test_settings_that_cannot_be_understood_close_that_tenant_only(
+    clockwork: Clockwork, settings: dict[str, str]
+) -> None:
+    other = Schedules(clockwork.at(START).of("beta"))
+    other.put(KEY, TASK, EVERY_MINUTE)
+    key = clockwork.ledger(START).keys("scheduling")
+    clockwork.ledgers.scripts.redis.hset(key, mapping=settings)
+
+    clockwork.round(FIRST)
+
+    assert clockwork.jobs() == []
+    assert [job.fire_time for job in other.ledger.list().items] == [FIRST]
+    assert not clockwork.switch(FIRST).get().enabled
+    assert "cannot be understood" in clockwork.switch(FIRST).get().trouble
+
+    clockwork.switch(FIRST + SECOND).set(enabled=True)
+    clockwork.minutes(FIRST + MINUTE, 1)
+    assert clockwork.jobs() == [FIRST + MINUTE]
+
+
+def test_settings_of_another_type_close_that_tenant_only(clockwork: Clockwork) -> None:
+    other = Schedules(clockwork.at(START).of("beta"))
+    other.put(KEY, TASK, EVERY_MINUTE)
+    key = clockwork.ledger(START).keys("scheduling")
+    clockwork.ledgers.scripts.redis.set(key, "garbage")
+
+    clockwork.round(FIRST)
+
+    assert [job.fire_time for job in other.ledger.list().items] == [FIRST]
+    clockwork.ledgers.scripts.redis.delete(key)
+    clockwork.round(FIRST + 2 * SECOND)
+    assert clockwork.jobs() == [FIRST]
+
+
+def test_what_stands_so_already_changes_nothing(clockwork: Clockwork, store: Store) -> None:
+    first = clockwork.switch(START).set(enabled=False, by="eve", reason="migration")
+    with store.unchanged():
+        again = clockwork.switch(FIRST).set(enabled=False, by="mallory", reason="another")
+    assert (first, first.revision) == (again, 1)
+
+    clockwork.switch(FIRST).set(enabled=True)
+    with store.unchanged():
+        clockwork.switch(FIRST + MINUTE).set(enabled=True)
+
+
+def test_a_tenant_that_was_never_touched_has_its_switch_on(clockwork: Clockwork) -> None:
+    found = clockwork.switch(START).get()
+
+    assert (found.enabled, found.since, found.revision) == (True, None, 0)
+
+
+def test_the_same_job_key_in_another_tenant_is_another_schedule(clockwork: Clockwork) -> None:
+    other = Schedules(clockwork.at(START).of("beta"))
+    other.put(KEY, TASK, EVERY_MINUTE)
+    clockwork.switch(START).set(enabled=False)
+
+    clockwork.round(FIRST)
+
+    assert clockwork.jobs() == []
+    assert [job.fire_time for job in other.ledger.list().items] == [FIRST]
+
+
+def test_an_edit_and_a_deletion_while_disabled_leave_no_instant_without_its_one_record(
+    clockwork: Clockwork,
+) -> None:
+    clockwork.switch(START + SECOND).set(enabled=False)
+    clockwork.minutes(FIRST, 2)
+
+    clockwork.schedules(FIRST + 5 * MINUTE + SECOND).put(KEY, TASK, [Trigger("default", "30 * * * * ?")])
+    clockwork.round(FIRST + 6 * MINUTE)
+    clockwork.schedules(FIRST + 8 * MINUTE).delete(KEY)
+
+    found = Counter({one.fire_time: one.count for one in clockwork.records()})
+    assert sum(found.values()) == 6 + 3
+    assert {one.reason for one in clockwork.records()} == {DISABLED}
+
+
+# -- the pause --------------------------------------------------------------------------------------------------------
+
+
+def test_a_paused_schedule_fires_nothing_and_resumed_only_what_comes_after(clockwork: Clockwork) -> None:
+    """Trials 054 and 056: the instants of the pause are one record, and nothing runs because of the resume."""
+    clockwork.round(FIRST)
+    assert pausing.pause(clockwork.schedules(FIRST + SECOND), KEY, by="eve", reason="too loud")
+    clockwork.minutes(FIRST + MINUTE, 3)
+    paused = clockwork.schedules(FIRST).get(KEY)
+
+    assert pausing.resume(clockwork.schedules(FIRST + 3 * DAY + SECOND), KEY)
+    clockwork.round(FIRST + 3 * DAY + MINUTE)
+
+    assert paused.paused is not None
+    assert (paused.paused.since, paused.paused.by, paused.paused.reason) == (
+        FIRST + SECOND,
+        "eve",
+        "too loud",
+    )
+    assert paused.next_fires == {"default": FIRST + MINUTE}
+    assert clockwork.said() == [("fired", None, 1), ("skipped", "paused", 4320), ("fired", None, 1)]
+    assert clockwork.jobs() == [FIRST, FIRST + 3 * DAY + MINUTE]
+
+
+def test_what_is_due_at_a_pause_is_recorded_by_it(clockwork: Clockwork) -> None:
+    pausing.pause(clockwork.schedules(FIRST + 2 * MINUTE), KEY)
+
+    assert clockwork.said() == [("skipped", "paused", 3)]
+    assert clockwork.schedules(FIRST).get(KEY).next_fires == {"default": FIRST + 3 * MINUTE}
+
+
+def test_pausing_twice_and_resuming_twice_change_nothing(clockwork: Clockwork, store: Store) -> None:
+    schedules = clockwork.schedules(START)
+    assert pausing.pause(schedules, KEY, reason="first")
+    with store.unchanged():
+        assert not pausing.pause(clockwork.schedules(FIRST), KEY, reason="second")
+    assert pausing.resume(schedules, KEY)
+    with store.unchanged():
+        assert not pausing.resume(schedules, KEY)
+
+
+def test_a_pause_is_a_revision_and_is_refused_for_another_one(clockwork: Clockwork, store: Store) -> None:
+    pausing.pause(clockwork.schedules(START), KEY, expected=1)
+
+    assert clockwork.schedules(START).get(KEY).revision == 2
+    with store.unchanged(), pytest.raises(StalePlan, match="at revision 2, not 1"):
+        pausing.resume(clockwork.schedules(START), KEY, expected=1)
+
+
+def test_an_edit_leaves_a_schedule_paused(clockwork: Clockwork) -> None:
+    pausing.pause(clockwork.schedules(START), KEY)
+    clockwork.schedules(FIRST + MINUTE).put(KEY, TASK, [Trigger("default", "30 * * * * ?")])
+
+    clockwork.round(FIRST + 5 * MINUTE)
+
+    assert clockwork.jobs() == []
+    assert clockwork.said() == [("skipped", "paused", 2)]
+
+
+def test_a_paused_group_pauses_what_is_stored_in_it_later(clockwork: Clockwork) -> None:
+    schedules = clockwork.schedules(START)
+    schedules.put("reports.weekly", TASK, EVERY_MINUTE)
+    schedules.put("reports.eu.daily", TASK, EVERY_MINUTE)
+
+    assert pausing.pause_group(schedules, "reports", by="eve") == 2
+    schedules.put("reports.monthly", TASK, EVERY_MINUTE)
+    clockwork.round(FIRST)
+
+    assert [(str(one.job_key), one.paused is not None) for one in schedules.list()] == [
+        ("reports.daily", True),
+        ("reports.eu.daily", False),
+        ("reports.monthly", True),
+        ("reports.weekly", True),
+    ]
+    assert len(clockwork.jobs()) == 1
+    assert pausing.resume_group(schedules, "reports") == 3
+    schedules.put("reports.yearly", TASK, EVERY_MINUTE)
+    assert schedules.get(JobKey("yearly", "reports")).paused is None
+
+
+# -- by hand ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_by_hand_is_a_job_and_no_fire(clockwork: Clockwork) -> None:
+    schedules = clockwork.schedules(START)
+
+    now = pausing.run(schedules, KEY, by="eve")
+    named = pausing.run(schedules, KEY, at=FIRST + 3 * MINUTE)
+
+    assert schedules.ledger.get(now).fire_time == START
+    assert schedules.ledger.get(named).fire_time == FIRST + 3 * MINUTE
+    assert clockwork.said() == []
+    assert schedules.get(KEY).next_fires == {"default": FIRST}
+
+
+def test_an_instant_that_is_not_planned_is_not_run(clockwork: Clockwork, store: Store) -> None:
+    with store.unchanged(), pytest.raises(BadInput, match="no planned instant"):
+        pausing.run(clockwork.schedules(START), KEY, at=FIRST + 1)
+
+
+def test_a_run_by_hand_passes_the_switch_too(clockwork: Clockwork, store: Store) -> None:
+    clockwork.switch(START).set(enabled=False)
+
+    with store.unchanged(), pytest.raises(SchedulingDisabled, match="disabled"):
+        pausing.run(clockwork.schedules(START), KEY)
+
+
+# -- all of it at random ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_done_to_a_schedule_each_planned_instant_has_one_record(
+    clockwork: Clockwork, seed: int
+) -> None:
+    """I22 and I25 to I31: edits, pauses, switches, deletions, schedulers, at instants and a millisecond beside them."""
+    chance = random.Random(seed)
+    rules = ["0 * * * * ?", "30 * * * * ?", "0 0/2 * * * ?"]
+    planned: Counter[int] = Counter()
+    rule, since, there = rules[0], START, True
+
+    def close(until: int) -> None:
+        if there:
+            planned.update(_walk(Trigger("default", rule).times(0), since, until))
+
+    now = START
+    for _ in range(120):
+        now += chance.choice([1, 999, 20_000, 30_000, 60_000, 150_000])
+        if chance.random() < 0.5:  # to an instant, or just beside it
+            now = now // 30_000 * 30_000 + 30_000 + chance.choice([-1, 0, 1])
+        schedules = clockwork.schedules(now)
+        match chance.randrange(8):
+            case 0:
+                close(now)
+                rule, since, there = chance.choice(rules), now, True
+                schedules.put(KEY, TASK, [Trigger("default", rule)])
+            case 1:
+                if there:
+                    pausing.pause(schedules, KEY)
+            case 2:
+                if there:
+                    pausing.resume(schedules, KEY)
+            case 3:
+                clockwork.switch(now).set(enabled=False)
+            case 4:
+                clockwork.switch(now).set(enabled=True)
+            case 5 if chance.random() < 0.3:
+                close(now)
+                schedules.delete(KEY)
+                there = False
+            case _:
+                clockwork.round(now, *chance.sample(["one", "two", "three"], chance.randint(1, 3)))
+    now += 1
+    close(now)
+    clockwork.schedules(now).delete(KEY)
+
+    found: Counter[int] = Counter()
+    for one in clockwork.records():
+        times = [one.fire_time] if one.until is None else None
+        if times is None:
+            times = _any_rule(rules, planned, one)
+        found.update(times)
+    assert found == planned
+
+
+def _walk(times: Any, after: int, until: int) -> list[int]:
+    found: list[int] = []
+    at = times.next_ms(after)
+    while at is not None and at <= until:
+        found.append(at)
+        at = times.next_ms(at)
+    return found
+
+
+def _any_rule(rules: list[str], planned: Counter[int], record: Fire) -> list[int]:
+    """The planned instants that a range stands for; it counts as many as it says."""
+    assert record.until is not None
+    inside = [at for at in planned if record.fire_time <= at <= record.until]
+    assert len(inside) == record.count, (record, rules)
+    return inside
