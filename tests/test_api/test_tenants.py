@@ -52,7 +52,9 @@ def test_a_schedule_is_paused_and_resumed_under_its_etag(client: TestClient) -> 
 
     assert paused.json()["paused"]["reason"] == "too loud"
     assert paused.headers["etag"] != made.headers["etag"]
-    refused(client.post(f"{URL}/resume", json={}, headers={"If-Match": made.headers["etag"]}), 412, "STALE_PLAN")
+    refused(
+        client.post(f"{URL}/resume", json={}, headers={"If-Match": made.headers["etag"]}), 412, "STALE_PLAN"
+    )
     assert client.post(f"{URL}/resume", json={}).json()["paused"] is None
 
 
