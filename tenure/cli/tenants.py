@@ -11,7 +11,7 @@ from ..api.views import page
 from ..lease.instants import parse_instant
 from ..lease.who import whoami
 from ..scheduler.switch import Switch
-from .jobs import say_more
+from .job_list import say_more
 from .options import opened, output_option
 from .output import clean_line, local_time, print_fields, print_json, print_table
 
