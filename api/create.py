@@ -14,6 +14,7 @@ from ..scripts.errors import TenureError
 from .background import Background
 from .batches import BatchResource
 from .events import Events
+from .failures import FailureResource
 from .guard import Guard
 from .health import Health
 from .hub import Hub
@@ -65,6 +66,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/jobs", get=jobs.list),
         resource("/jobs/summary", get=jobs.summary),
         resource("/jobs/runtime-status", get=jobs.runtime_status),
+        resource("/jobs/failure-clusters", get=FailureResource(app).list),
         resource("/jobs/batch-retry", post=batches.retry),
         resource("/jobs/batch-skip", post=batches.skip),
         resource("/jobs/replays", get=batches.list),

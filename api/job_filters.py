@@ -27,6 +27,7 @@ FILTERS = (
     "q",
     "createdFrom",
     "createdTo",
+    "fingerprint",
     "limit",
     "cursor",
 )
@@ -52,6 +53,7 @@ def read_page(app: App, query: Fields, tasks: Collection[str] | None, *, backgro
         "q": query.text("q", Q_LIMIT),
         "created_from": _instant(query, "createdFrom"),
         "created_to": _instant(query, "createdTo"),
+        "fingerprint": _checked(query, "fingerprint", str, lambda value: Filters(fingerprint=value)),
         "background": background,
     }
     query.done()

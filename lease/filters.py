@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from .context import Record, check_labels, check_record, check_text, check_trace
 from .payload import digest
 
 Q_LIMIT = 200
+_FINGERPRINT = re.compile(r"[a-z0-9_]{1,40}")
 FAILED = (State.DEAD, State.FAILED)
 """Whose errors are searched."""
 
@@ -20,9 +22,10 @@ FAILED = (State.DEAD, State.FAILED)
 class Filters:
     """Which jobs a list shows; None is any. Raises BadInput for a value that breaks a rule.
 
-    All `labels` must be there. `created_from` and `created_to` are epoch ms, the second not included. `q` is the id of
-    a job, its idempotency key (while it holds it, or is dead or failed), or words of the newest error of a dead or
-    failed one, in any case of letters.
+    All `labels` must be there. `created_from`, `created_to`, `ended_from` and `ended_to` are epoch ms, the second of
+    each not included. `q` is the id of a job, its idempotency key (while it holds it, or is dead or failed), or words
+    of the newest error of a dead or failed one, in any case of letters; `error` is only such words. `fingerprint` is
+    what they died of; with `failed` only those that are dead or failed are meant.
     """
 
     status: str | None = None
@@ -35,6 +38,11 @@ class Filters:
     q: str | None = None
     created_from: int | None = None
     created_to: int | None = None
+    ended_from: int | None = None
+    ended_to: int | None = None
+    fingerprint: str | None = None
+    error: str | None = None
+    failed: bool = False
     background: bool = False
 
     def __post_init__(self) -> None:
@@ -49,16 +57,23 @@ class Filters:
             if getattr(self, name) is not None:
                 check(getattr(self, name))
         check_labels(self.labels)
-        if self.q is not None and not is_text(self.q, 1, Q_LIMIT):
+        for name in ("q", "error"):
+            words = getattr(self, name)
+            if words is not None and not is_text(words, 1, Q_LIMIT):
+                raise BadInput(
+                    f"{name} {words!r:.60} is not allowed: text of 1 to {Q_LIMIT} bytes",
+                    hint=f"{name}='timed out'",
+                )
+        if self.fingerprint is not None and not _FINGERPRINT.fullmatch(self.fingerprint):
             raise BadInput(
-                f"q {self.q!r:.60} is not allowed: text of 1 to {Q_LIMIT} bytes", hint="q='timed out'"
+                f"fingerprint {self.fingerprint!r:.60} is none", hint="tenure failures list shows them"
             )
 
     @property
     def states(self) -> frozenset[State] | None:
         """The states that jobs found by the lists of states can be in; None: any."""
         asked = None if self.status is None else {State(self.status)}
-        if self.q is not None:
+        if self.q is not None or self.error is not None or self.failed:
             return frozenset(FAILED) & (asked or set(FAILED))
         return None if asked is None else frozenset(asked)
 
@@ -66,7 +81,13 @@ class Filters:
     def shared(self) -> dict[str, tuple[str, str]]:
         """The (kind, value) pairs that have a list of their jobs each, by a name of their own."""
         record = None if self.record is None else pack_record(self.record)
-        values = (("instance", self.instance), ("node", self.node), ("trace", self.trace), ("record", record))
+        values = (
+            ("instance", self.instance),
+            ("node", self.node),
+            ("trace", self.trace),
+            ("record", record),
+            ("fingerprint", self.fingerprint),
+        )
         labels = {f"label:{name}": ("label", f"{name}={value}") for name, value in self.labels.items()}
         return {kind: (kind, value) for kind, value in values if value is not None} | labels
 
@@ -77,9 +98,8 @@ class Filters:
     def words(self) -> list[Arg]:
         """What a job that `q` finds by its error must pass besides."""
         q = self.q or ""
-        lower = "".join(char.lower() if char.isascii() else char for char in q)
         states = [("is", "state", state) for state in FAILED] if self.status is None else []
-        return [part for test in [("text", digest(q), lower), *states] for part in test]
+        return [part for test in [("text", digest(q), _lower(q)), *states] for part in test]
 
     def _tests(self) -> Iterator[tuple[Arg, Arg, Arg]]:
         if self.status is not None:
@@ -92,5 +112,19 @@ class Filters:
             yield "since", "", self.created_from
         if self.created_to is not None:
             yield "before", "", self.created_to
+        if self.ended_from is not None:
+            yield "ended_since", "", self.ended_from
+        if self.ended_to is not None:
+            yield "ended_before", "", self.ended_to
+        if self.error is not None:
+            yield "error", "", _lower(self.error)
+        if self.status is None and (self.failed or self.error is not None):
+            for state in FAILED:
+                yield "is", "state", state
         if self.background:
             yield "is", "background", "1"
+
+
+def _lower(words: str) -> str:
+    """As the scripts do it: of other alphabets the letters stay as they are."""
+    return "".join(char.lower() if char.isascii() else char for char in words)

@@ -10,23 +10,31 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ..scripts import Call
 from ..scripts.errors import BadInput
 from ..scripts.loader import Arg, texts
 from ..scripts.states import State
 from . import views
+from .failed import FailedJob, failed_jobs
 from .filters import Filters
 from .ids import is_id
-from .jobs import JobView, Page
+from .jobs import Page
 from .payload import digest
 
 if TYPE_CHECKING:
     from .ledger import Ledger
 
+
+class HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T", bound=HasId)
 LONGEST = 100
 LOOK = 1_000
 """So many jobs are looked at by one call, 2 to 4 us each, ..."""
@@ -107,13 +115,42 @@ def list_jobs(ledger: Ledger, filters: Filters, *, limit: int = 50, cursor: str 
     """A page of jobs. Raises BadInput for a limit out of range, and for a cursor that another list gave."""
     if not 1 <= limit <= LONGEST:
         raise BadInput(f"limit {limit!r} is out of range: 1 to {LONGEST}", hint="the default is 50")
-    reading = _Reading(ledger, filters, limit)
+    found = _read(ledger, filters, Form("", views.jobs), limit, cursor)
+    return Page(found.items, found.next_cursor, found.scanned)
+
+
+def list_failed(
+    ledger: Ledger, filters: Filters, *, judged: bool = False, limit: int = LONGEST, cursor: str | None = None
+) -> Found[FailedJob]:
+    """The same of dead and failed jobs, in few words; with `judged` it says of each why it could not be retried."""
+    form = Form("judged" if judged else "failed", lambda _, rows: failed_jobs(rows[1:]))
+    return _read(ledger, replace(filters, failed=True), form, limit, cursor)
+
+
+def _read(ledger: Ledger, filters: Filters, form: Form[T], limit: int, cursor: str | None) -> Found[T]:
+    reading = _Reading(ledger, filters, form, limit)
     return reading.first_page() if not cursor else reading.next_page(Cursor.read(cursor), cursor)
 
 
 @dataclass(frozen=True, slots=True)
+class Form(Generic[T]):
+    """How jobs are given: the script's name of it, and what makes values of `now` and the rows that it gives."""
+
+    name: str
+    parse: Callable[[str, list[Any]], list[T]]
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[T]):
+    """Some jobs in a stable order, the cursor of what comes next (None: nothing), how many were looked at."""
+
+    items: list[T]
+    next_cursor: str | None
+    scanned: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Answer:
-    jobs: list[JobView]
     scanned: int
     cursor: Cursor
     more: bool
@@ -124,24 +161,25 @@ def pending_pools(ledger: Ledger) -> list[str]:
     return sorted(ledger.scripts.run(Call("pools", ledger.keys.home, {}, texts)))
 
 
-class _Reading:
+class _Reading(Generic[T]):
     """One page on its way."""
 
-    def __init__(self, ledger: Ledger, filters: Filters, limit: int) -> None:
+    def __init__(self, ledger: Ledger, filters: Filters, form: Form[T], limit: int) -> None:
         self._ledger = ledger
         self._filters = filters
+        self._form = form
         self._limit = limit
         self._tests = filters.tests()
-        self._items: list[JobView] = []
+        self._items: list[T] = []
         self._scanned = 0
 
-    def first_page(self) -> Page:
+    def first_page(self) -> Found[T]:
         if self._filters.q is not None and self._found_exactly(self._filters.q):
             return self._page(None)
         way = self._shortest()
         return self._read(way, self._start(way)) if way.size else self._page(None)
 
-    def next_page(self, cursor: Cursor, written: str) -> Page:
+    def next_page(self, cursor: Cursor, written: str) -> Found[T]:
         ways = {way.name: way for way in self._ways({}, {})}
         if cursor.way not in ways:
             raise _not_ours(written)
@@ -168,7 +206,12 @@ class _Reading:
         filters = self._filters
         order = "due" if filters.status == State.PENDING else "created"
         ways = [
-            Way(name, order, [("group", kind, value)], lengths.get(name, 0))
+            Way(
+                name,
+                "stopped" if kind == "fingerprint" else order,
+                [("group", kind, value)],
+                lengths.get(name, 0),
+            )
             for name, (kind, value) in filters.shared.items()
         ]
         if filters.states is not None:
@@ -182,8 +225,12 @@ class _Reading:
         return ways
 
     def _start(self, way: Way) -> Cursor:
-        """Where the first page begins: at the newest job, or at the newest that was made before `created_to`."""
+        """Where the first page begins: at the newest job, or at the newest before `created_to` or `ended_to`, in a list
+        that stands in that order.
+        """
         at = {str(name): "" for _, name, _ in way.lists} if way.by_position else {}
+        if self._filters.ended_to is not None and way.order == "stopped" and not way.by_position:
+            return Cursor(way.name, str(self._filters.ended_to))
         before = self._filters.created_to
         if before is not None and way.order == "created":
             if not way.by_position:
@@ -208,7 +255,7 @@ class _Reading:
         self._take(Way("", "given", [*lists, ("key", "", digest(q))]), Cursor(""))
         return is_id(q) and any(job.id == q for job in self._items)
 
-    def _read(self, way: Way, cursor: Cursor) -> Page:
+    def _read(self, way: Way, cursor: Cursor) -> Found[T]:
         if self._filters.q is not None:
             self._tests += self._filters.words()
         if way.name == "running":
@@ -225,7 +272,7 @@ class _Reading:
             cursor = answer.cursor
         return self._page(cursor)
 
-    def _running(self, after: str) -> Page:
+    def _running(self, after: str) -> Found[T]:
         """Leases are renewed all the time: the ids of all that run are read, and have an order of their own."""
         ids = sorted((id_ for id_ in self._leased() if not after or id_ < after), reverse=True)
         for start in range(0, min(len(ids), CALLS * LOOK), LOOK):
@@ -253,6 +300,7 @@ class _Reading:
             "score": cursor.score,
             "id": cursor.id,
             "limit": self._limit - len(self._items),
+            "form": self._form.name,
             "most": 2 * GATHER
             if way.gathered
             else LOOK
@@ -263,7 +311,6 @@ class _Reading:
         answer = self._ledger.scripts.run(
             Call("query", self._ledger.keys.home, args, lambda reply: self._answer(way, reply), rest)
         )
-        self._items += answer.jobs
         self._scanned += answer.scanned
         return answer
 
@@ -274,10 +321,11 @@ class _Reading:
             names = [str(name) for _, name, _ in way.lists]
             at = {name: position for name, position in zip(names, texts(positions), strict=True) if position}
         cursor = Cursor(way.name, score.decode(), id_.decode(), at)
-        return _Answer(views.jobs(self._ledger.tenant, rows), int(scanned), cursor, more == b"1")
+        self._items += self._form.parse(self._ledger.tenant, rows)
+        return _Answer(int(scanned), cursor, more == b"1")
 
-    def _page(self, cursor: Cursor | None) -> Page:
-        return Page(self._items, cursor.written() if cursor else None, self._scanned)
+    def _page(self, cursor: Cursor | None) -> Found[T]:
+        return Found(self._items, cursor.written() if cursor else None, self._scanned)
 
 
 def _by_state(states: frozenset[State], counts: Mapping[tuple[str, State], int]) -> Way:

@@ -54,6 +54,7 @@ SHARED = (
     "progress",
     "conclude",
     "by_hand",
+    "failures",
     "walk",
     "batches",
     "forget",

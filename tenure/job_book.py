@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .lease.batches import RATE, Batch, Batches
 from .lease.context import Record
 from .lease.durations import Duration
+from .lease.failures import FailurePage, Failures
 from .lease.instants import to_ms
 from .lease.jobs import JobView, Page
 from .lease.requests import due, edited_args
@@ -46,6 +47,7 @@ class JobBook:
         q: str | None = None,
         created_from: datetime | None = None,
         created_to: datetime | None = None,
+        fingerprint: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
         tenant: str = "default",
@@ -67,9 +69,28 @@ class JobBook:
             q=q,
             created_from=None if created_from is None else to_ms(created_from, what="created_from"),
             created_to=None if created_to is None else to_ms(created_to, what="created_to"),
+            fingerprint=fingerprint,
             limit=limit,
             cursor=cursor,
         )
+
+    def failures(
+        self,
+        by: str = "reason",
+        *,
+        key: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        members: int = 3,
+        tenant: str = "default",
+    ) -> FailurePage:
+        """Dead and failed jobs gathered by reason, type, instance or trace, each group with its newest members.
+
+        `by="reason"` is one kind of error: its type, the function of yours it came from, its message without what
+        varies. See Failures.groups.
+        """
+        found = Failures(self._app.ledger(tenant))
+        return found.groups(by, key=key, limit=limit, cursor=cursor, members=members)
 
     def summary(self, tenant: str = "default") -> Summary:
         """How many jobs there are by state and by task, from counters."""

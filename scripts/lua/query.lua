@@ -7,19 +7,21 @@
 -- ARGV id     text  the job there
 -- ARGV limit  int   how many at most
 -- ARGV most   int   how many are looked at
+-- ARGV form   text  how each is given: empty: as `shown` does; failed, judged: as `failed_row` does, judged or not
 -- REST what name value    the lists: (journal, task, position), (succeeded, "", position), (stopped, state, ""),
 --                   (group, kind, value), (pending, "", ""), (these, "", ids), (key, "", digest of an idempotency key). And the
 --                   tests: (is, field, value), of one field any of several; (label, "", name=value); (since, "", ms) and
---                   (before, "", ms): when it was made; (text, digest, words): in its newest error, or its idempotency key
+--                   (before, "", ms): when it was made; (text, digest, words): in its newest error, or its idempotency key;
+--                   (error, "", words): in its newest error; (ended_since, "", ms), (ended_before, "", ms): when it ended
 -- FLAGS no-writes
 -- GIVES       {how many were looked at, where the page ended: score, id, "1" if there may be more, for each journal or list of
---             succeeded jobs in turn the position to go on at or "", now, what `shown` gives of each job}
+--             succeeded jobs in turn the position to go on at or "", now, each job in its form}
 
 local LAST = 2 ^ 53 -- a position that no list reaches
 
 local lists, tests, allowed = {}, {}, {}
 local fields = {'created', 'run_at'}
-local since, before
+local since, before, ended_since
 
 local function field_at(name)
   for at, known in ipairs(fields) do
@@ -68,11 +70,31 @@ function reads.text(digest, words)
   end
 end
 
+function reads.error(_, words)
+  local attempts = field_at('attempts')
+  tests[#tests + 1] = function(job)
+    local summary = redis.call('HGET', K.errors(job.id), value_at(attempts, job))
+    return summary and string.find(string.lower(summary), words, 1, true)
+  end
+end
+
+function reads.ended_since(_, value)
+  local at = field_at('finished')
+  ended_since = tonumber(value)
+  tests[#tests + 1] = function(job) return job.values[at] and tonumber(job.values[at]) >= ended_since end
+end
+
+function reads.ended_before(_, value)
+  local at = field_at('finished')
+  tests[#tests + 1] = function(job) return job.values[at] and tonumber(job.values[at]) < tonumber(value) end
+end
+
 local descending = order ~= 'due'
 
 local function entry_walk(key, down)
   local rank = score == '' and 0 or passed(key, tonumber(score), id, down)
-  return walk_zset(key, down, rank, since)
+  local from = order == 'stopped' and math.max(since or 0, ended_since or 0) or since
+  return walk_zset(key, down, rank, from)
 end
 
 local opens = {}
@@ -90,7 +112,7 @@ function opens.succeeded(_, from) return by_position(walk_succeeded, from) end
 
 function opens.stopped(state) return {{next = entry_walk(K.stopped(state), true)}} end
 
-function opens.group(kind, value) return {{next = entry_walk(K.group(kind, value), true)}} end
+function opens.group(kind, value) return {{next = entry_walk(shared_list(kind, value), true)}} end
 
 function opens.pending()
   local walks = {}
@@ -216,5 +238,7 @@ for _, list in ipairs(lists) do
   end
 end
 local answer = {text(looked), ended_at[1], ended_at[2], more and '1' or '', goes_on, text(now)}
-for _, found in ipairs(ids) do answer[#answer + 1] = shown(found, 0, 0) end
+for _, found in ipairs(ids) do
+  answer[#answer + 1] = form == '' and shown(found, 0, 0) or failed_row(found, form == 'judged')
+end
 return answer

@@ -6,5 +6,5 @@
 -- GIVES      {counts: flat list of "task|state" and number, the length of each list}
 
 local answer = {redis.call('HGETALL', K.counts())}
-for at = FIRST, #ARGV, 2 do answer[#answer + 1] = redis.call('ZCARD', K.group(ARGV[at], ARGV[at + 1])) end
+for at = FIRST, #ARGV, 2 do answer[#answer + 1] = redis.call('ZCARD', shared_list(ARGV[at], ARGV[at + 1])) end
 return answer

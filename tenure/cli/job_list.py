@@ -43,6 +43,7 @@ def _labels(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...
     help="Only jobs so labelled; again for more.",
 )
 @click.option("-q", "--query", "q", metavar="TEXT", help="An id, an idempotency key, or words of an error.")
+@click.option("--fingerprint", metavar="KEY", help="Only jobs that died of this: tenure failures list.")
 @click.option("--created-from", metavar="INSTANT", callback=read_instant, help="Only jobs made since then.")
 @click.option("--created-to", metavar="INSTANT", callback=read_instant, help="Only jobs made before then.")
 @click.option("--limit", type=click.IntRange(1, 100), default=50, show_default=True)

@@ -29,6 +29,7 @@ TABLE: dict[str, dict[str, int]] = {
     "/jobs": {"GET": 200, "HEAD": 200},
     "/jobs/summary": {"GET": 200, "HEAD": 200},
     "/jobs/runtime-status": {"GET": 200, "HEAD": 200},
+    "/jobs/failure-clusters": {"GET": 200, "HEAD": 200},
     "/jobs/batch-retry": {"POST": 400},
     "/jobs/batch-skip": {"POST": 400},
     "/jobs/replays": {"GET": 200, "HEAD": 200},

@@ -30,3 +30,8 @@ local function mark_root(job)
   redis.call('HSET', K.row(id), SHORT.root, '1')
   add(K.group('trace', id), created, id)
 end
+
+-- The list of the jobs that share a value: what they died of has one of its own, by when they did.
+local function shared_list(kind, value)
+  return kind == 'fingerprint' and K.cluster(value) or K.group(kind, value)
+end

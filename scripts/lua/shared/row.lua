@@ -18,6 +18,17 @@ local function load(id)
   return job
 end
 
+-- Only these fields of a row, to look at; nil when there is no such job.
+local function peek(id, names)
+  local short, job = {}, new_row(id)
+  for at, name in ipairs(names) do short[at] = SHORT[name] end
+  for at, value in ipairs(redis.call('HMGET', K.row(id), SHORT.task, unpack(short))) do
+    if at == 1 and not value then return nil end
+    if at > 1 and value then job[names[at - 1]] = value end
+  end
+  return job
+end
+
 local function set(job, name, value)
   job[name] = value
   local saved = job.saved
