@@ -61,6 +61,8 @@ class TenantIndex:
         if now - self._known_since >= KNOWN_S:
             self._known, self._known_since = set(), now
         new = [tenant for tenant in dict.fromkeys(tenants) if tenant not in self._known]
+        if not new:
+            return
         calls = [Call("index_register", self.keys.home, {"who": tenant}, int) for tenant in new]
         for tenant, answer in zip(new, self.scripts.run_all(calls), strict=True):
             if isinstance(answer, TenureError):

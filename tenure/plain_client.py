@@ -11,6 +11,7 @@ import os
 from collections import deque
 from typing import Any, cast
 
+from hiredis import pack_command
 from redis import Redis
 from redis.exceptions import ResponseError
 
@@ -61,5 +62,5 @@ class PlainClient(Redis):
 
 
 def _ask(connection: Any, command: tuple[Any, ...]) -> Any:
-    connection.send_packed_command(connection.pack_command(*command))
+    connection.send_packed_command([pack_command(command)])
     return connection.read_response()

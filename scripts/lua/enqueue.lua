@@ -20,7 +20,7 @@ while at <= #ARGV do
   local fields = {unpack(ARGV, at + 7, at + 6 + 2 * pairs_of)}
   at = at + 7 + 2 * pairs_of
 
-  local held = holder(unique)
+  local held, run_at = holder(unique), instant(when)
   if redis.call('EXISTS', K.row(id)) == 1 then
     items[#items + 1] = {id, '1'}
   elseif held and held.digest ~= digest then
@@ -28,10 +28,9 @@ while at <= #ARGV do
       .. ', ' .. held.state .. "), which has other arguments; the key is '" .. get_blob(held, 'unique_key') .. "'"
   elseif held then
     items[#items + 1] = {held.id, '0'}
-  elseif instant(when) >= BAND then
+  elseif run_at >= BAND then
     items[#items + 1] = '!BAD_INPUT the due time ' .. when .. ' of job ' .. id .. ' is too far ahead'
   else
-    local run_at = instant(when)
     if unique ~= '' then
       fields[#fields + 1], fields[#fields + 2] = 'unique', unique
       fields[#fields + 1], fields[#fields + 2] = 'digest', digest

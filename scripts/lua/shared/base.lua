@@ -4,17 +4,21 @@
 -- a batch, and a refusal, which returns before anything is flushed, leaves nothing behind. Of a member that is added and
 -- dropped in one operation the last word counts.
 
-local namespace, tenant, now, now_us, clock, ticked, born
+local entered, namespace, tenant, now, now_text, now_us, clock, ticked, born
 local MINUTE_MS = 60000
-local counts, figures, numbers, minutes, places, wanted
+local counts, figures, minutes, places, wanted
 
 local function text(number)
-  return string.format('%.0f', number)
+  if number ~= now then return string.format('%.0f', number) end
+  now_text = now_text or string.format('%.0f', now) -- what most rows and sets are told
+  return now_text
 end
 
 local function enter(home, virtual)
-  base = string.sub(home, 1, -5)
-  namespace, tenant = string.match(base, '^(.-):{(.-)}:$')
+  if home ~= entered then
+    entered, base = home, string.sub(home, 1, -5)
+    namespace, tenant = string.match(base, '^(.-):{(.-)}:$')
+  end
   if virtual == '' then
     local time = redis.call('TIME')
     now_us = time[1] * 1000000 + time[2]
@@ -23,9 +27,8 @@ local function enter(home, virtual)
     now = tonumber(virtual)
     now_us = now * 1000
   end
-  clock, ticked, born = nil, false, nil
+  now_text, clock, ticked, born = nil, nil, false, nil
   counts, figures, minutes, places, wanted = {}, {}, {}, {}, {}
-  numbers = {[K.counts()] = counts, [K.figures()] = figures}
 end
 
 -- A time as callers write it: empty is now, "+N" is N ms from now, else epoch ms. A past instant is now: what is due since then
@@ -121,24 +124,34 @@ local function write_minute(minute, named)
   end
 end
 
+local function place(key, members)
+  local only, at = next(members)
+  if not next(members, only) then -- as in most operations on one job
+    if at then redis.call('ZADD', key, at, only) else redis.call('ZREM', key, only) end
+    return
+  end
+  local added, dropped = {}, {}
+  for member, score in pairs(members) do
+    if score then
+      added[#added + 1], added[#added + 2] = score, member
+    else
+      dropped[#dropped + 1] = member
+    end
+  end
+  send('ZREM', key, dropped)
+  send('ZADD', key, added)
+end
+
+local function add_up(key, fields)
+  for field, change in pairs(fields) do
+    if change ~= 0 and redis.call('HINCRBY', key, field, change) == 0 then redis.call('HDEL', key, field) end
+  end
+end
+
 local function flush()
-  for key, members in pairs(places) do
-    local added, dropped = {}, {}
-    for member, score in pairs(members) do
-      if score then
-        added[#added + 1], added[#added + 2] = score, member
-      else
-        dropped[#dropped + 1] = member
-      end
-    end
-    send('ZREM', key, dropped)
-    send('ZADD', key, added)
-  end
-  for key, fields in pairs(numbers) do
-    for field, change in pairs(fields) do
-      if change ~= 0 and redis.call('HINCRBY', key, field, change) == 0 then redis.call('HDEL', key, field) end
-    end
-  end
+  for key, members in pairs(places) do place(key, members) end
+  if next(counts) then add_up(K.counts(), counts) end
+  if next(figures) then add_up(K.figures(), figures) end
   for minute, named in pairs(minutes) do write_minute(minute, named) end
   if ticked then redis.call('HSET', K.meta(), 'clock', text(clock)) end
   if born then redis.call('HSET', K.meta(), 'born', text(born)) end

@@ -3,7 +3,8 @@
 local GROUPED = {'instance', 'node', 'trace', 'record'}
 
 local function each_group(job, visit)
-  for _, kind in ipairs(GROUPED) do
+  for at = 1, #GROUPED do
+    local kind = GROUPED[at]
     if job[kind] then visit(K.group(kind, get_blob(job, kind))) end
   end
   if job.labels then

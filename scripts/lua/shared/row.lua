@@ -2,8 +2,9 @@
 
 local ROW = {__index = DEFAULTS}
 
+-- `saved` has room for what a new job has.
 local function new_row(id)
-  return setmetatable({id = id, packed = {}, saved = {}, gone = {}}, ROW)
+  return setmetatable({id = id, packed = {}, saved = {nil, nil, nil, nil, nil, nil, nil, nil}, gone = {}}, ROW)
 end
 
 -- nil when there is no such job. Numbers stay text; `saved` gathers changes until `save`.
@@ -48,12 +49,11 @@ end
 
 -- A long value goes to its own key; the row keeps an empty mark, so that one read of the row tells where to look.
 local function put_blob(job, name, value)
-  local key = K.blob(SHORT[name], job.id)
   if #value > BLOB_LIMIT then
-    redis.call('SET', key, value)
+    redis.call('SET', K.blob(SHORT[name], job.id), value)
     set(job, name, '')
   else
-    if job[name] == '' then redis.call('DEL', key) end
+    if job[name] == '' then redis.call('DEL', K.blob(SHORT[name], job.id)) end
     set(job, name, value)
   end
 end
@@ -72,7 +72,12 @@ local function put_or_drop_blob(job, name, value)
 end
 
 local function save(job)
-  if #job.saved > 0 then redis.call('HSET', K.row(job.id), unpack(job.saved)) end
-  if #job.gone > 0 then redis.call('HDEL', K.row(job.id), unpack(job.gone)) end
-  job.saved, job.gone = {}, {}
+  if #job.saved > 0 then
+    redis.call('HSET', K.row(job.id), unpack(job.saved))
+    job.saved = {}
+  end
+  if #job.gone > 0 then
+    redis.call('HDEL', K.row(job.id), unpack(job.gone))
+    job.gone = {}
+  end
 end
