@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail, NextChunk, Succeed
+from tenure.scripts.loader import texts
 from tenure.testing import START
 
 from .given import At, Store, claim, running
 
 DAY_MS = 86_400_000
+GONE = "01J00000000000000000000000"
 
 
 def succeed_one(ledger: Ledger, **job: Any) -> str:
@@ -34,6 +38,7 @@ def test_a_succeeded_job_goes_after_a_day_and_leaves_nothing(ledger: Ledger, at:
     assert [job.id for job in tomorrow.list().items] == [kept]
     assert tomorrow.counts() == {("other", "succeeded"): 1}
     assert not [key for key in store.dump() if lease.id in key]
+    assert not store.redis.exists(ledger.keys("journal", task="report"))
 
 
 def test_a_kept_key_is_free_when_its_job_has_gone(ledger: Ledger, at: At) -> None:
@@ -51,6 +56,116 @@ def test_at_most_two_go_for_each_that_comes(ledger: Ledger, at: At) -> None:
     succeed_one(tomorrow)
 
     assert [job.id for job in tomorrow.get_many(old)] == old[2:]
+
+
+def test_a_journal_loses_the_jobs_that_go_and_at_most_two_that_went_before(
+    ledger: Ledger, at: At, store: Store
+) -> None:
+    """Entries pile up behind a job that is in no hurry; when it goes they are cut off, a few with each call."""
+    first = dead_one(ledger)
+    behind = [succeed_one(ledger, task="slow") for _ in range(5)]
+    journal = ledger.keys("journal", task="slow")
+    for day in range(1, 4):
+        succeed_one(at(START + day * DAY_MS), task="other")
+    assert len(at(START + 3 * DAY_MS).get_many(behind)) == 0
+
+    at(START + 4 * DAY_MS).retry(first)
+    at(START + 4 * DAY_MS).settle(claim(at(START + 4 * DAY_MS)), Succeed())
+    waiting = ledger.enqueue(NewJob("slow", when=START + 9 * DAY_MS)).id
+    succeed_one(at(START + 5 * DAY_MS), task="other")
+    succeed_one(at(START + 6 * DAY_MS), task="other")
+
+    assert texts(store.redis.lrange(journal, 0, -1)) == [*behind[2:], waiting]
+    assert store.redis.hget(ledger.keys("meta"), "cut:slow") == b"3"
+
+
+def gone(many: int) -> list[str]:
+    return [f"01J{number:023}" for number in range(many)]
+
+
+@pytest.mark.parametrize("aside", [0, 3])
+@pytest.mark.parametrize("many", [256, 257, 509, 510, 600])
+def test_what_stays_is_set_aside_when_a_journal_has_too_many_gone_entries(
+    ledger: Ledger, at: At, store: Store, many: int, aside: int
+) -> None:
+    """256 are left alone; when there are more, 512 entries are cut, and what stays of them keeps its position."""
+    journal, stayed = ledger.keys("journal", task="slow"), ledger.keys("aside", task="slow")
+    old = [dead_one(ledger) for _ in range(aside)]
+    for position, job_id in enumerate(old):
+        store.redis.zadd(stayed, {job_id: position})
+        store.redis.lpop(journal)
+    if aside:
+        store.redis.hset(ledger.keys("meta"), "cut:slow", aside)
+    head = dead_one(ledger)
+    succeed_one(ledger, task="slow")
+    store.redis.rpush(journal, *(f"01J{number:023}" for number in range(many)))
+    last = ledger.enqueue(NewJob("slow", when=START + 9 * DAY_MS)).id
+    entries = texts(store.redis.lrange(journal, 0, -1))
+
+    succeed_one(at(START + DAY_MS), task="other")
+
+    cut = min(512, len(entries)) if many > 256 else 0
+    assert int(store.redis.hget(ledger.keys("meta"), "cut:slow") or 0) == aside + cut
+    assert texts(store.redis.lrange(journal, 0, -1)) == entries[cut:]
+    stay = [*old, *(job_id if job_id in (head, last) else "" for job_id in entries[:cut])]
+    expected = {job_id.encode(): float(position) for position, job_id in enumerate(stay) if job_id}
+    assert dict(store.redis.zrange(stayed, 0, -1, withscores=True)) == expected
+    assert [job.id for job in at(START + DAY_MS).list(task="slow").items] == [last, head, *reversed(old)]
+
+
+def test_a_journal_of_gone_entries_alone_is_cut_too(ledger: Ledger, at: At, store: Store) -> None:
+    journal = ledger.keys("journal", task="slow")
+    store.redis.rpush(journal, *([GONE] * 600))
+    succeed_one(ledger, task="slow")
+
+    succeed_one(at(START + DAY_MS), task="other")
+
+    assert store.redis.llen(journal) == 601 - 3 - 512
+    assert not store.redis.exists(ledger.keys("aside", task="slow"))
+
+
+def test_the_oldest_go_before_their_day_when_there_are_too_many(ledger: Ledger, store: Store) -> None:
+    """100,000 of a tenant are kept."""
+    old = [succeed_one(ledger) for _ in range(3)]
+    succeeded = ledger.keys("succeeded")
+    for _ in range(10):
+        store.redis.rpush(succeeded, *([GONE] * 10_000))
+    store.redis.ltrim(succeeded, 0, 99_999 - 1)
+
+    succeed_one(ledger)
+    assert len(ledger.get_many(old)) == 3
+    last = succeed_one(ledger)
+    assert [job.id for job in ledger.get_many(old)] == old[1:]
+
+    store.redis.lrem(succeeded, 0, GONE)
+    assert texts(store.redis.lrange(succeeded, 0, -1))[-1] == last
+
+
+def test_entries_without_a_row_are_let_go(ledger: Ledger, at: At, store: Store) -> None:
+    succeeded = ledger.keys("succeeded")
+    store.redis.rpush(succeeded, GONE, GONE, GONE)
+
+    last = [succeed_one(ledger), succeed_one(ledger)]
+
+    assert texts(store.redis.lrange(succeeded, 0, -1)) == last
+
+
+def test_nobody_goes_when_nobody_succeeds(ledger: Ledger, at: At, store: Store) -> None:
+    old = [succeed_one(ledger) for _ in range(3)]
+    tomorrow = at(START + DAY_MS)
+
+    tomorrow.settle(running(tomorrow), Fail("no luck"))
+    assert len(tomorrow.get_many(old)) == 3
+    assert not [name for name in store.redis.hkeys(ledger.keys("meta")) if name.startswith(b"cut:")]
+
+    succeed_one(tomorrow)
+    assert store.redis.hget(ledger.keys("meta"), "cut:+ok") == b"2"
+
+
+def dead_one(ledger: Ledger) -> str:
+    lease = running(ledger, task="slow")
+    ledger.settle(lease, Fail("no", permanent=True))
+    return lease.id
 
 
 def test_what_waits_for_a_person_does_not_go(ledger: Ledger, at: At) -> None:

@@ -13,7 +13,7 @@ from tenure.scripts import Call, loader
 from .lua import read
 from .mutations import replace, sources
 
-Point = tuple[str, int]
+Point = tuple[str, int | None]
 """A script and the number of a statement in it."""
 
 _NOTES = "local HIT = {}\n"

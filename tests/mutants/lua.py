@@ -53,6 +53,7 @@ class Place:
     start: int
     end: int
     statement: int
+    in_function: bool
 
 
 @dataclass
@@ -100,6 +101,7 @@ class _Reader:
         self.tokens = [*tokens(source), Token("end", "", len(source))]
         self.at = 0
         self.statement = 0
+        self.functions = 0
 
     # -- tokens -------------------------------------------------------------------------------------------------------
 
@@ -131,7 +133,10 @@ class _Reader:
             )
 
     def note(self, kind: str, start: int, end: int) -> None:
-        self.found.places.append(Place(kind, start, end, self.statement))
+        self.found.places.append(self.place(kind, start, end))
+
+    def place(self, kind: str, start: int, end: int) -> Place:
+        return Place(kind, start, end, self.statement, self.functions > 0)
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
@@ -188,7 +193,7 @@ class _Reader:
             end = self.end
             self.expect("then")
             kind = "guard" if self.now.text == "return" else "if"
-            self.found.places.insert(slot, Place(kind, start, end, self.statement))
+            self.found.places.insert(slot, self.place(kind, start, end))
             self.block()
         if self.has("else"):
             self.block()
@@ -197,7 +202,7 @@ class _Reader:
     def condition(self, kind: str) -> None:
         start, slot = self.now.start, len(self.found.places)
         self.expression()
-        self.found.places.insert(slot, Place(kind, start, self.end, self.statement))
+        self.found.places.insert(slot, self.place(kind, start, self.end))
 
     def loop(self) -> None:
         self.expect("for")
@@ -271,7 +276,9 @@ class _Reader:
         if not self.has(")"):
             self.names(",")
             self.expect(")")
+        self.functions += 1
         self.block()
+        self.functions -= 1
         self.expect("end")
 
     def table(self) -> None:

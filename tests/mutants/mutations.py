@@ -43,7 +43,8 @@ class Mutant:
     id: str
     """file:line:kind:n, the nth of its kind in that line."""
     file: str
-    statement: int
+    statement: int | None
+    """The number of the statement it is in; None in one that runs when the library is loaded."""
     start: int
     end: int
     new: str
@@ -84,6 +85,7 @@ def mutants() -> list[Mutant]:
 def mutants_of(file: str, source: str) -> Iterator[Mutant]:
     """All mutants of one script, in the order of its places."""
     found = read(source)
+    called = not file.startswith("shared/")
     seen: Counter[tuple[int, str]] = Counter()
     for place in sorted(found.places, key=lambda place: (place.start, -place.end)):
         first = source.rfind("\n", 0, place.start) + 1
@@ -94,7 +96,7 @@ def mutants_of(file: str, source: str) -> Iterator[Mutant]:
             yield Mutant(
                 id=f"{file}:{line}:{kind}:{seen[line, kind]}",
                 file=file,
-                statement=place.statement,
+                statement=place.statement if called or place.in_function else None,
                 start=place.start,
                 end=place.end,
                 new=new,

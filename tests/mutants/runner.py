@@ -24,6 +24,7 @@ from .mutations import Mutant, install
 
 ROOT = Path(__file__).parents[2]
 SLOW_S = 0.5
+FEW = 30  # a slow test is asked only about what so few quick ones run
 PATIENCE_S = 10.0
 RECORD_S = 120.0
 KEPT_KILLERS = 20
@@ -131,13 +132,18 @@ class Runner:
             self._failure = ""
 
     def _tests_by_point(self) -> dict[Point, list[str]]:
-        tests: dict[Point, list[str]] = defaultdict(list)
-        record = self.record
-        for test, points in record.points.items():
-            if test not in record.failed and (self.slow or record.seconds[test] < SLOW_S):
-                for point in points:
-                    tests[point].append(test)
-        return tests
+        """The tests of each statement; under the number None all tests of a file."""
+        quick: dict[Point, list[str]] = defaultdict(list)
+        slow: dict[Point, list[str]] = defaultdict(list)
+        for test in self.record.points.keys() - self.record.failed:
+            found = quick if self.record.seconds[test] < SLOW_S else slow
+            points = self.record.points[test]
+            for point in {*points, *((file, None) for file, _ in points)}:
+                found[point].append(test)
+        for point, tests in slow.items():
+            if self.slow or len(quick[point]) < FEW:
+                quick[point] += tests
+        return quick
 
     # -- one mutant ---------------------------------------------------------------------------------------------------
 
