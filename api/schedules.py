@@ -17,6 +17,7 @@ from ..scheduler.misfire import read_misfire
 from ..scheduler.pausing import pause, resume, run
 from ..scheduler.schedules import DEFAULT_TRIGGER, Schedules, check_triggers
 from ..scheduler.trigger import BadTrigger, Trigger
+from ..scheduler.why import why
 from ..scripts.errors import NotFound, StalePlan
 from . import schedule_views, views
 from .calls import CALL, read_call
@@ -152,6 +153,16 @@ class ScheduleResource:
         query.done()
         planned = self._of(tenant).next(_job_key(request), count)
         return answer(views.page([schedule_views.planned(name, ms) for name, ms in planned], None))
+
+    def why(self, request: Request) -> Response:
+        """Why it did or did not fire at an instant, or when it fires next."""
+        query = Fields.of_query(request.query_params.multi_items(), ("tenant", "trigger", "at"))
+        tenant, trigger, at = query.tenant(), query.text("trigger"), None
+        if (text := query.text("at")) is not None:
+            with query.checking("at"):
+                at = epoch_ms(parse_instant(text.replace(" ", "+"), what="at"), what="at")
+        query.done()
+        return answer(views.why(why(self._of(tenant), _job_key(request), at=at, trigger=trigger)))
 
     def fires(self, request: Request) -> Response:
         """Fire records of one trigger (the first, if none is named), newest first."""

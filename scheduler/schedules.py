@@ -21,6 +21,7 @@ from .definition import Definition
 from .due import Gate, Stored, instants, passed_over
 from .job_key import JobKey
 from .misfire import read_misfire
+from .plan import month
 from .times import Times
 from .trigger import Trigger
 
@@ -281,6 +282,17 @@ class Schedules:
         if not reply[1:]:
             self.get(key)
         return [_fire(name, record) for record in reply[1:]], int(reply[0]) if reply[0] else None
+
+    def fire_at(self, job_key: JobKey, trigger: str, instant: int) -> Fire | None:
+        """The record of one planned instant (epoch ms), by itself or in a range; None if there is none."""
+        args: dict[str, Arg] = {
+            "job_key": str(job_key),
+            "trigger": trigger,
+            "month": month(instant),
+            "instant": instant,
+        }
+        record = self.ledger.scripts.run(Call("fire_at", self.ledger.keys.home, args, bytes.decode))
+        return _fire(trigger, record) if record else None
 
     def tell(self, earliest: str, version: str) -> None:
         """Let the tenant index know when the next trigger is due."""

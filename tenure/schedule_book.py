@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from .lease.durations import Duration
 from .lease.requests import Options, epoch_ms
 from .lease.tasks import Task
+from .lease.why import Why
 from .scheduler import pausing
 from .scheduler.cron import Dst
 from .scheduler.definition import check_overlap
@@ -17,6 +18,7 @@ from .scheduler.job_key import JobKey
 from .scheduler.misfire import read_misfire
 from .scheduler.schedules import DEFAULT_TRIGGER, Fire, Put, Schedules, ScheduleView
 from .scheduler.trigger import Trigger
+from .scheduler.why import why
 from .scripts.errors import BadInput, NotFound, StoreUnreachable, TenureError
 from .scripts.keys import check_tenant
 
@@ -240,6 +242,18 @@ class ScheduleBook:
         """
         instant = None if at is None else epoch_ms(at, what="at")
         return pausing.run(self.of(tenant), job_key, trigger=trigger, at=instant, by=by)
+
+    def why(
+        self,
+        job_key: JobKey | str,
+        *,
+        at: datetime | None = None,
+        trigger: str | None = None,
+        tenant: str = "default",
+    ) -> Why:
+        """Why a schedule did or did not fire at a planned instant; without one, when it fires next or why not."""
+        instant = None if at is None else epoch_ms(at, what="at")
+        return why(self.of(tenant), job_key, at=instant, trigger=trigger)
 
     def get(self, job_key: JobKey | str, tenant: str = "default") -> ScheduleView:
         return self.of(tenant).get(job_key)

@@ -21,7 +21,7 @@ _COMMANDS = {
     "jobs": ("jobs:jobs", "List, show and watch jobs; retry, skip, cancel, reschedule and confirm them."),
     "instances": ("instances:instances", "Suspend, resume and end workflow instances."),
     "failures": ("failures:failures", "See what dead and failed jobs have in common."),
-    "why": ("why:why", "Say why a job does not run, and what would change that."),
+    "why": ("why:why", "Say why a job does not run or a schedule did not fire, and what would change that."),
     "cron": ("cron:cron", "List, show, pause, resume, run and delete schedules; explain cron expressions."),
     "tenants": ("tenants:tenants", "List tenants; disable and enable their scheduling."),
     "status": ("status:status", "Show the server, the workers and how many jobs there are."),

@@ -6,32 +6,43 @@ import click
 
 from ..api import views
 from ..lease.ids import is_id
+from ..lease.instants import parse_instant
 from ..scripts.errors import BadInput
 from .options import opened, output_option, tenant_option
 from .output import clean_line, local_time, print_fields, print_json, print_table
 
 
 @click.command()
-@click.argument("subject", metavar="[ID]", required=False)
+@click.argument("subject", metavar="[ID|JOBKEY]", required=False)
+@click.option(
+    "--at", metavar="INSTANT", help="Of a schedule: at this planned instant, like 2026-12-24T18:00:00Z."
+)
 @click.option("--instance", help="Of a workflow instance, in place of a job.")
 @click.option("--node", help="Of a node of that instance: of its newest unfinished job.")
 @tenant_option
 @output_option
-def why(subject: str | None, instance: str | None, node: str | None, tenant: str, as_json: bool) -> None:
+def why(
+    subject: str | None, at: str | None, instance: str | None, node: str | None, tenant: str, as_json: bool
+) -> None:
     """Say why the job ID does not run now, as the claim itself judges it, and what would change that.
+
+    Of a schedule: why it did or did not fire at an instant, or when it fires next.
 
     With --instance: how that stands, and what its jobs wait for.
     """
     if (subject is None) == (instance is None) or (node is not None and instance is None):
         raise BadInput(
-            "why of what? It takes the ID of a job, or --instance INSTANCE, perhaps with --node NODE",
-            hint="tenure why ID, or tenure why --instance order-7",
+            "why of what? It takes the ID of a job, the JOBKEY of a schedule, or --instance INSTANCE",
+            hint="tenure why ID, tenure why reports.daily --at 2026-12-24T18:00:00Z, tenure why --instance order-7",
         )
     with opened() as app:
         if instance is not None:
             found = app.instances.why(instance, node, tenant)
+        elif subject is not None and is_id(subject):
+            found = app.jobs.why(subject, tenant)
         else:
-            found = app.jobs.why(_job_id(subject or ""), tenant)
+            instant = None if at is None else parse_instant(at, what="--at")
+            found = app.schedules.why(subject or "", at=instant, tenant=tenant)
     if as_json:
         print_json(views.why(found))
         return
@@ -45,12 +56,3 @@ def why(subject: str | None, instance: str | None, node: str | None, tenant: str
         click.echo("\nwhat you can do")
     for command in found.do:
         click.echo(f"  {clean_line(command)}")
-
-
-def _job_id(subject: str) -> str:
-    if not is_id(subject):
-        raise BadInput(
-            f"{subject!r:.60} is not the id of a job",
-            hint="tenure jobs list; for a schedule: tenure cron show; for an instance: tenure why --instance",
-        )
-    return subject

@@ -84,7 +84,7 @@ def test_a_job_is_rescheduled(cli: Cli, now_ledger: Ledger) -> None:
         (["jobs", "skip", NOWHERE], 3, "NOT_FOUND"),
         (["jobs", "reschedule", NOWHERE, "--now"], 3, "NOT_FOUND"),
         (["why", NOWHERE], 3, "NOT_FOUND"),
-        (["why", "reports.daily"], 2, "is not the id of a job"),
+        (["why", "reports.daily"], 3, "is not stored"),
         (["jobs", "retry", "PENDING"], 4, "WRONG_STATE"),
         (["jobs", "retry", "PENDING", "--generation", "7"], 4, "STALE_PLAN"),
         (["jobs", "retry", "PENDING", "--force"], 2, "force needs a reason"),

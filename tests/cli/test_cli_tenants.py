@@ -34,3 +34,17 @@ def test_a_schedule_is_paused_resumed_and_run(cli: Cli, app: Tenure) -> None:
     assert app.jobs.get(made.out.strip()).task == "reports.daily"
     assert cli("cron", "pause").code == 2
     assert cli("cron", "pause", "reports.weekly").code == 3
+
+
+def test_why_says_when_a_schedule_fires_and_why_it_does_not(cli: Cli, app: Tenure) -> None:
+    app.task("reports.daily")(lambda: None)
+    app.schedules.put("reports.daily", task="reports.daily", cron="0 0 2 * * ?")
+
+    ahead = cli("why", "reports.daily", "-o", "json").json
+    odd = cli("why", "reports.daily", "--at", "2026-12-24T18:00:00Z")
+    cli("cron", "pause", "reports.daily", "--reason", "too loud")
+
+    assert (ahead["verdict"], ahead["next"][11:16]) == ("not_due", "02:00")
+    assert "not a planned instant" in odd.out
+    assert "too loud" in cli("why", "reports.daily").out
+    assert cli("why", "reports.weekly").code == 3

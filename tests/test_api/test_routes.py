@@ -54,6 +54,7 @@ TABLE: dict[str, dict[str, int]] = {
     "/schedules/{job_key}/run": {"POST": 404},
     "/schedules/{job_key}/next": {"GET": 404, "HEAD": 404},
     "/schedules/{job_key}/fires": {"GET": 404, "HEAD": 404},
+    "/schedules/{job_key}/why": {"GET": 404, "HEAD": 404},
     "/tenants": {"GET": 200, "HEAD": 200},
     "/tenants/{tenant}/scheduling": {"GET": 200, "HEAD": 200, "PUT": 400},
     "/livez": {"GET": 200, "HEAD": 200},

@@ -70,3 +70,13 @@ def test_a_schedule_is_run_by_hand_for_now_or_a_planned_instant(client: TestClie
     refused(client.post(f"{URL}/run", json={"fireTime": "2026-12-24T18:00:00Z"}), 400, "BAD_INPUT")
     client.put("/tenants/default/scheduling", json={"enabled": False})
     refused(client.post(f"{URL}/run", json={}), 409, "SCHEDULING_DISABLED")
+
+
+def test_why_answers_for_a_schedule_and_an_instant_of_it(client: TestClient) -> None:
+    client.put(URL, json=NIGHTLY)
+    planned = client.get(f"{URL}/next").json()["items"][0]["fireTime"]
+
+    assert client.get(f"{URL}/why").json()["next"] == planned
+    found = client.get(f"{URL}/why", params={"at": planned}).json()
+    assert (found["verdict"], found["next"], found["checks"][0]["state"]) == ("not_due", planned, "ok")
+    refused(client.get(f"{URL}/why?at=tonight"), 400, "BAD_INPUT")

@@ -1,0 +1,257 @@
+"""Why a schedule did or did not fire at an instant, or when it fires next: from records, plan and switch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..lease.instants import rfc3339
+from ..lease.jobs import FIRE
+from ..lease.why import Check, Why
+from ..scripts.errors import NotFound
+from .due import DISABLED
+from .job_key import JobKey
+from .schedules import Fire, Schedules, ScheduleView
+from .switch import Scheduling, Switch
+from .trigger import Trigger
+
+LATE_MS = 10_000
+"""A due instant without a record is nobody's fault for so long: schedulers come by every second."""
+
+# What is said of an instant that was skipped, by the reason on its record.
+_SKIPPED = {
+    DISABLED: "scheduling of the tenant was disabled, and this scheduler did not run it",
+    "unobserved": "scheduling of the tenant was disabled, and no scheduler was there to see it pass",
+    "paused": "the schedule was paused",
+    "superseded": "the schedule was changed before it could fire",
+    "deleted": "the schedule was deleted before it could fire",
+    "misfire": "it was found too late, and the misfire policy says not to run what is late",
+    "coalesced": "it was overtaken by a newer instant of its trigger, which ran for it too",
+    "overlap": "the job of the fire before had not ended, and the overlap policy is skip",
+    "queue_full": "one fire was waiting for the job before it already",
+}
+VERDICTS = (
+    *("fired", "misfired", "not_planned", "not_due", "no_record", "overdue"),
+    *("disabled", "paused", "exhausted", *(f"skipped_{reason}" for reason in _SKIPPED)),
+)
+
+
+def why(
+    schedules: Schedules, job_key: JobKey | str, *, at: int | None = None, trigger: str | None = None
+) -> Why:
+    """Of a schedule as it stands, or of a planned instant `at` (epoch ms) of one of its triggers.
+
+    Raises NotFound, BadInput for a trigger it does not have.
+    """
+    view = schedules.get(job_key)
+    now = schedules.ledger.index.take(FIRE, 0).now_ms
+    if at is None:
+        return _now(view, Scheduling(schedules.ledger).get(), now)
+    triggers = [view.definition.trigger(trigger)] if trigger else view.definition.triggers
+    records = [(one, found) for one in triggers if (found := schedules.fire_at(view.job_key, one.name, at))]
+    if records:
+        return _recorded(schedules, view, at, *records[0])
+    return _unrecorded(view, triggers, Scheduling(schedules.ledger).get(), at, now)
+
+
+def _now(view: ScheduleView, switch: Switch, now: int) -> Why:
+    key = str(view.job_key)
+    first = min(view.next_fires.values(), default=None)
+    checks = _standing(view, switch)
+    if not switch.enabled:
+        return _disabled(view, switch, f"schedule {key}", checks)
+    if view.paused:
+        who = f"{_by(view.paused.by)}{_because(view.paused.reason)}"
+        text = f"It is paused{who}: nothing of it fires until it is resumed."
+        return Why(
+            _of(view),
+            "paused",
+            view.paused.since,
+            view.paused.by,
+            text,
+            checks,
+            None,
+            (f"tenure cron resume {key}",),
+        )
+    if first is None:
+        last = max(view.last_fires.values(), default=None)
+        text = "It has no planned instant any more" + (
+            f": the last one was {rfc3339(last)}." if last else "."
+        )
+        return Why(_of(view), "exhausted", last, None, text, checks, None, (f"tenure cron show {key}",))
+    if first > now:
+        text = f"It fires next at {rfc3339(first)}."
+        return Why(
+            _of(view),
+            "not_due",
+            None,
+            None,
+            text,
+            checks,
+            first,
+            (f"tenure cron next {key}", f"tenure cron run {key}"),
+        )
+    return _overdue(view, first, now, checks)
+
+
+def _recorded(schedules: Schedules, view: ScheduleView, at: int, trigger: Trigger, fire: Fire) -> Why:
+    subject = f"schedule {view.job_key} at {rfc3339(at)}"
+    do: tuple[str, ...] = (f"tenure cron show {view.job_key}",)
+    if fire.job_id is None:
+        many = f" (one of {fire.count} on one record)" if fire.count > 1 else ""
+        text = f"It did not fire: {_SKIPPED.get(fire.reason or '', fire.reason)}{many}."
+        verdict = f"skipped_{fire.reason}"
+        do = (f"tenure cron run {view.job_key} --at {rfc3339(at)}",)
+        if fire.reason == DISABLED:
+            do = (f"tenure tenants show {view.tenant}", *do)
+    else:
+        verdict = fire.outcome
+        late = (
+            f", {(fire.at - fire.fire_time) / 1000:.1f} s after its time"
+            if fire.outcome == "misfired"
+            else ""
+        )
+        text = f"It fired{late}: job {fire.job_id} {_job(schedules, fire.job_id)}."
+        do = (f"tenure jobs show {fire.job_id}", f"tenure why {fire.job_id}")
+    checks = (
+        Check("recorded", "ok", f"{fire.outcome} at {rfc3339(fire.at)} by {fire.scheduler or 'an operator'}"),
+    )
+    return Why(subject, verdict, fire.at, fire.scheduler, text, checks, None, do)
+
+
+def _job(schedules: Schedules, job_id: str) -> str:
+    try:
+        return f"is {schedules.ledger.get(job_id).status}"
+    except NotFound:
+        return "has ended, and its retention is over"
+
+
+def _unrecorded(view: ScheduleView, triggers: Sequence[Trigger], switch: Switch, at: int, now: int) -> Why:
+    subject = f"schedule {view.job_key} at {rfc3339(at)}"
+    planned = [one for one in triggers if view.times(one).next_ms(at - 1) == at]
+    checks = (
+        Check(
+            "planned",
+            "ok" if planned else "no",
+            f"{rfc3339(at)} is {'' if planned else 'not '}a planned instant",
+        ),
+        *_standing(view, switch),
+    )
+    if not planned:
+        near = [
+            moment
+            for one in triggers
+            for moment in (view.times(one).prev_ms(at), view.times(one).next_ms(at))
+            if moment
+        ]
+        text = "It is not a planned instant of this revision" + (
+            f"; near it are {', '.join(map(rfc3339, sorted(near)))}." if near else "."
+        )
+        return Why(
+            subject, "not_planned", None, None, text, checks, None, (f"tenure cron show {view.job_key}",)
+        )
+    if at > now:
+        text = (
+            f"Its time has not come: it fires at {rfc3339(at)}"
+            + ("" if switch.enabled and not view.paused else ", if it may by then")
+            + "."
+        )
+        return Why(subject, "not_due", None, None, text, checks, at, (f"tenure cron run {view.job_key}",))
+    if not switch.enabled:
+        return _disabled(view, switch, subject, checks)
+    if view.paused:
+        who = f"{_by(view.paused.by)}{_because(view.paused.reason)}"
+        text = f"The schedule is paused{who}; its record comes with the resume."
+        return Why(
+            subject,
+            "paused",
+            view.paused.since,
+            view.paused.by,
+            text,
+            checks,
+            None,
+            (f"tenure cron resume {view.job_key}",),
+        )
+    if min((view.next_fires.get(one.name, at + 1) for one in planned), default=at + 1) <= at:
+        return _overdue(view, at, now, checks)
+    text = (
+        "There is no record of it: it was before the schedule was stored with this plan, or its record has gone. "
+        "The schedule goes on from its next instant."
+    )
+    return Why(
+        subject,
+        "no_record",
+        None,
+        None,
+        text,
+        checks,
+        None,
+        (f"tenure cron run {view.job_key} --at {rfc3339(at)}",),
+    )
+
+
+def _overdue(view: ScheduleView, first: int, now: int, checks: tuple[Check, ...]) -> Why:
+    late = (now - first) / 1000
+    text = f"It is due since {rfc3339(first)}, {late:.1f} s ago, and no scheduler has come by."
+    if now - first > LATE_MS:
+        text += " Is one running, and can it read this schedule? Its log says what it cannot plan."
+    return Why(
+        _of(view),
+        "overdue",
+        first,
+        None,
+        text,
+        checks,
+        None,
+        ("tenure scheduler MODULE:APP", "tenure status"),
+    )
+
+
+def _disabled(view: ScheduleView, switch: Switch, subject: str, checks: tuple[Check, ...]) -> Why:
+    text = (
+        switch.trouble
+        or f"Scheduling of tenant {view.tenant} is disabled{_by(switch.by)}{_because(switch.reason)}"
+    )
+    text += ": nothing of it fires, and nothing planned moves."
+    do = (f"tenure tenants enable-scheduling {view.tenant}",)
+    return Why(subject, "disabled", switch.since, switch.by or None, text, checks, switch.until, do)
+
+
+def _standing(view: ScheduleView, switch: Switch) -> tuple[Check, ...]:
+    """The questions of a scheduler, in its order."""
+    found: list[Check] = []
+    for name, no, text in (
+        (
+            "switch",
+            not switch.enabled,
+            f"scheduling of tenant {view.tenant} is {'enabled' if switch.enabled else 'disabled'}",
+        ),
+        (
+            "paused",
+            view.paused is not None,
+            "the schedule is paused" if view.paused else "the schedule is not paused",
+        ),
+        (
+            "planned",
+            view.exhausted,
+            _next(view),
+        ),
+    ):
+        said_no = any(one.state == "no" for one in found)
+        found.append(Check(name, "not_reached" if said_no else "no" if no else "ok", text))
+    return tuple(found)
+
+
+def _next(view: ScheduleView) -> str:
+    return "no instant is planned" if view.exhausted else f"next: {rfc3339(min(view.next_fires.values()))}"
+
+
+def _of(view: ScheduleView) -> str:
+    return f"schedule {view.job_key}"
+
+
+def _by(who: str) -> str:
+    return f" by {who}" if who else ""
+
+
+def _because(reason: str) -> str:
+    return f" ({reason})" if reason else ""
