@@ -251,6 +251,18 @@ def test_due_jobs_beyond_the_look_are_counted_by_pool_and_not_guessed_by_task(le
     assert (elsewhere.due, elsewhere.not_due) == (1, 0), "all there are of it were looked at"
 
 
+def test_more_stuck_jobs_than_the_look_are_all_counted_and_the_rest_is_said_to_be_unknown(
+    ledger: Ledger, at: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure.lease.status.LOOK", 20)
+    many(ledger, "report", 25, "+0")
+    ledger.claim("advance", "one", 25)
+
+    seen = status(at(START + LEASE_MS))
+
+    assert (seen.stuck, seen.tasks["report"].stuck, seen.complete) == (25, 20, False)
+
+
 # -- the last hour ----------------------------------------------------------------------------------------------------
 
 
@@ -404,6 +416,18 @@ def test_a_large_step_back_of_the_clock_begins_its_slots_anew(ledger: Ledger, at
 
     seen = status(ledger)
     assert (dict(seen.waits.buckets), seen.ended) == ({3: 1}, Ended(1, 0, 10))
+
+
+def test_what_corrects_a_minute_that_has_lost_its_slot_leaves_the_others_alone(
+    ledger: Ledger, at: At
+) -> None:
+    ahead = running(at(START + 61 * MINUTE_MS))
+    works(ledger, at, 3, 10)  # by a clock that went back: in the same slot
+
+    at(START + 20).settle(ahead, GiveBack(started=False))
+
+    assert dict(status(at(START + 20)).waits.buckets) == {3: 1}
+    assert status(at(START + 61 * MINUTE_MS)).waits.count == 0
 
 
 def test_no_outcome_depends_on_a_time_to_live_which_only_clears_up(ledger: Ledger, at: At) -> None:
