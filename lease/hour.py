@@ -13,7 +13,7 @@ from ..scripts.loader import texts
 from ..scripts.waits import percentile
 
 MINUTES = 61
-MINUTES_A_CALL = 8
+MINUTES_A_CALL = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ class Hour:
         )
 
 
-def hour(minutes: Iterable[list[bytes]]) -> Hour:
-    """The minutes, added up."""
+def hour(sums: Iterable[list[bytes]]) -> Hour:
+    """The answers of `status_hour.lua`, added up."""
     waits: dict[str, Counter[int]] = {}
     ended: dict[str, Counter[str]] = {}
-    for flat in minutes:
+    for flat in sums:
         words = texts(flat)
         for name, number in zip(words[::2], words[1::2], strict=True):
             kind, _, of = name.partition("|")

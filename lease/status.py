@@ -1,7 +1,7 @@
 """The runtime status of a tenant: what runs, what waits, what went wrong, at this moment and over the last hour.
 
 From counters, bounds of sorted sets and the numbers of each minute; jobs are looked at only to tell which tasks wait,
-and 2,000 of them at most. What was not looked at is said (`complete`) and never guessed: what is not known is None.
+and 1,000 of them at most. What was not looked at is said (`complete`) and never guessed: what is not known is None.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .ledger import Ledger
 from .views import pairs
 from .workers import Slots, WorkerView
 
-LOOK = 2_000
+LOOK = 1_000
 """How many jobs are looked at, of all pools together."""
 LEAST_LOOK = 20
 
@@ -99,7 +99,7 @@ class RuntimeStatus:
 def runtime_status(ledger: Ledger) -> RuntimeStatus:
     """The status of the ledger's tenant, in two round trips and one to the register of workers."""
     hours = [_hour_call(ledger, first) for first in range(0, MINUTES, MINUTES_A_CALL)]
-    tenant, *minutes = _all(ledger, [_tenant_call(ledger), *hours])
+    tenant, *sums = _all(ledger, [_tenant_call(ledger), *hours])
     look = max(LEAST_LOOK, LOOK // max(1, len(tenant.pools)))
     queues = _all(ledger, [_pool_call(ledger, pool, look) for pool in tenant.pools])
     workers = ledger.index.workers()
@@ -107,7 +107,7 @@ def runtime_status(ledger: Ledger) -> RuntimeStatus:
         ledger.tenant,
         tenant,
         dict(zip(tenant.pools, queues, strict=True)),
-        hour([flat for some in minutes for flat in some]),
+        hour(sums),
         workers,
     )
 
@@ -210,7 +210,7 @@ def _pool_call(ledger: Ledger, pool: str, look: int) -> Call[_Queue]:
     return Call("status_pool", ledger.keys.home, args, read)
 
 
-def _hour_call(ledger: Ledger, first: int) -> Call[list[list[bytes]]]:
+def _hour_call(ledger: Ledger, first: int) -> Call[list[bytes]]:
     args: dict[str, Arg] = {"from": first, "many": min(MINUTES_A_CALL, MINUTES - first)}
     return Call("status_hour", ledger.keys.home, args, list)
 
