@@ -22,6 +22,7 @@ from .instances import InstanceResource
 from .jobs import Jobs
 from .needs import App
 from .problems import CatchAll, on_error, on_http_error
+from .retention import RetentionResource
 from .routing import resource
 from .schedules import ScheduleResource
 from .tasks import Tasks
@@ -56,7 +57,7 @@ def create_api(app: App) -> Starlette:
 def routes(app: App, hub: Hub) -> list[BaseRoute]:
     background, schedules, health = Background(app), ScheduleResource(app), Health(app)
     jobs, batches, instances = Jobs(app), BatchResource(app), InstanceResource(app)
-    tenants = Tenants(app)
+    tenants, retention = Tenants(app), RetentionResource(app)
     return [
         resource("/tasks", get=Tasks(app).list),
         resource("/background-tasks", get=background.list, post=background.start),
@@ -83,6 +84,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/instances/{id}/pause", post=instances.pause),
         resource("/instances/{id}/resume", post=instances.resume),
         resource("/instances/{id}/end", post=instances.end),
+        resource("/tenants/{tenant}/retention", get=retention.get, put=retention.put),
         resource("/workers", get=Workers(app).list),
         resource("/schedules", get=schedules.list),
         resource("/schedules/{job_key}", get=schedules.get, put=schedules.put, delete=schedules.delete),

@@ -7,11 +7,12 @@ A null stands where there is nothing (yet). Times are RFC 3339 in UTC; bytes, Na
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..lease.instance_view import InstanceView
 from ..lease.jobs import Attempt, Deed, JobView, Page
 from ..lease.payload import unpack_args
+from ..lease.retention import Keep
 from ..lease.summary import Summary
 from ..lease.tasks import Task
 from ..lease.why import Why
@@ -252,3 +253,7 @@ def worker(one: WorkerView) -> Json:
 
 def slots(share: Slots) -> Json:
     return {"used": share.used, "offered": share.offered}
+
+
+def retention(kept: Mapping[State, Keep]) -> Json:
+    return {state: {"afterMs": keep.after_ms, "most": keep.most} for state, keep in kept.items()}

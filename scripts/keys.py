@@ -37,7 +37,8 @@ TENANT_KEYS = (
         "meta",
         "meta",
         "hash",
-        "tenant clock, where it began, due times told, claim turns, the last deletion of a schedule",
+        "tenant clock, where it began, due times told, claim turns, how long jobs are kept, how many have gone, "
+        "cuts of lists, the last deletion of a schedule",
         "with the tenant",
     ),
     Key("counts", "n", "hash", "number of jobs by task and state", "fields at 0 are removed"),

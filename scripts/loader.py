@@ -58,6 +58,7 @@ SHARED = (
     "walk",
     "batches",
     "forget",
+    "retention",
     "switch",
     "fires",
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .app import Job, TaskCall, TaskHandle, Tenure
     from .lease.outcome import Continue, Done, Permanent, RetryAfter, Skip
+    from .lease.retention import Keep
     from .lease.retry import Retry
     from .scheduler.job_key import JobKey
     from .scripts.errors import TenureError
@@ -28,6 +29,7 @@ _HOMES = {
     "Skip": "lease.outcome",
     "Permanent": "lease.outcome",
     "RetryAfter": "lease.outcome",
+    "Keep": "lease.retention",
     "Retry": "lease.retry",
     "JobKey": "scheduler.job_key",
     "Settings": "settings",
@@ -40,6 +42,7 @@ __all__ = [
     "Done",
     "Job",
     "JobKey",
+    "Keep",
     "Permanent",
     "Retry",
     "RetryAfter",

@@ -269,6 +269,7 @@ class Tenure:
         self.jobs = JobBook(self)
         self.tenants = TenantBook(self)
         self.instances = InstanceBook(self)
+        self.tenants = TenantBook(self)
 
     @property
     def settings(self) -> Settings:

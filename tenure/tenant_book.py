@@ -1,13 +1,16 @@
-"""`app.tenants`: the tenants of the store, and the switch of each."""
+"""`app.tenants`: the tenants of the store, the switch of each, and how long the jobs of each stay."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from .lease.durations import Duration
 from .lease.requests import epoch_ms
+from .lease.retention import Keep, Retention
 from .scheduler.switch import Scheduling, Switch
+from .scripts.states import State
 
 if TYPE_CHECKING:
     from .app import Tenure
@@ -38,3 +41,17 @@ class TenantBook:
     def enable_scheduling(self, tenant: str, *, reason: str = "", by: str = "") -> Switch:
         """The tenant's schedules fire again, from their first instants after now on; what was skipped is not run."""
         return Scheduling(self._app.ledger(tenant)).set(enabled=True, by=by, reason=reason)
+
+    def retention(self, tenant: str = "default") -> Mapping[State, Keep]:
+        """How long jobs stay after they came to rest, and how many at most, by state."""
+        return Retention(self._app.ledger(tenant)).get()
+
+    def keep(self, tenant: str = "default", **states: Keep | Duration) -> Mapping[State, Keep]:
+        """Change it for the states that are named, and answer what then holds for all.
+
+            app.tenants.keep("acme", dead="90d", succeeded=Keep(after_ms=3_600_000, most=1_000_000), failed="forever")
+
+        "default" takes a word back. By default succeeded and canceled jobs go after a day, and the oldest when there
+        are over 100,000; failed, dead and paused ones stay. What goes, goes whole. Raises BadInput.
+        """
+        return Retention(self._app.ledger(tenant)).set(states)

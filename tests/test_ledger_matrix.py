@@ -123,7 +123,10 @@ def test_an_operation_leads_where_the_table_says_or_changes_nothing(
         assert after.revision == before.revision + 1
         assert after.generation == before.generation + (operation in NEW_ROUND)
     else:
-        assert of_jobs(store.dump()) == of_jobs(dump) if operation == "pause" else store.dump() == dump
+        if operation in ("pause", "expire"):  # the reaper tells the index when it has to come again
+            assert of_jobs(store.dump()) == of_jobs(dump)
+        else:
+            assert store.dump() == dump
         harmless = operation in ("claim", "expire", *OF_INSTANCE) or (operation, state) in SENT_AGAIN
         assert refused is None if harmless else isinstance(refused, (WrongState, StaleFence))
         if isinstance(refused, WrongState):

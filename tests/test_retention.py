@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from tenure.lease.context import WORKFLOW
+from tenure.lease.instances import Instances
+from tenure.lease.jobs import Lease
 from tenure.lease.ledger import Ledger, NewJob
-from tenure.lease.outcome import Fail, NextChunk, Succeed
+from tenure.lease.ledgers import Ledgers
+from tenure.lease.outcome import Fail, NextChunk, Outcome, SkipRest, Succeed
+from tenure.lease.retention import DEFAULTS, RESTING, Keep, Retention
+from tenure.scripts.errors import BadInput
+from tenure.scripts.keys import parse
 from tenure.scripts.loader import texts
+from tenure.scripts.states import ENDED, State
 from tenure.testing import START
 
-from .given import At, Store, claim, running
+from .given import (
+    At,
+    Store,
+    canceled,
+    claim,
+    dead,
+    failed,
+    paused,
+    pending_again,
+    running,
+    succeeded,
+    taken_over,
+)
 
 DAY_MS = 86_400_000
 GONE = "01J00000000000000000000000"
@@ -47,6 +67,203 @@ def test_a_kept_key_is_free_when_its_job_has_gone(ledger: Ledger, at: At) -> Non
     succeed_one(tomorrow)
 
     assert tomorrow.enqueue(NewJob("report", idempotency_key="key")).created
+
+
+# -- without new successes ---------------------------------------------------------------------------------------------
+
+
+def reap_all(ledger: Ledger) -> None:
+    """Reap until the reaper is not wanted at once any more."""
+    for _ in range(100):
+        ledger.reap()
+        if not ledger.index.take("reap", 1).tenants:
+            return
+    raise AssertionError("the reaper is wanted for ever")
+
+
+@pytest.mark.parametrize("arrange", [succeeded, canceled], ids=["succeeded", "canceled"])
+def test_the_reaper_lets_jobs_go_after_a_day_and_not_before(
+    ledger: Ledger, at: At, arrange: Callable[[Ledger], Lease]
+) -> None:
+    lease = arrange(ledger)
+
+    at(START + DAY_MS - 1).reap()
+    assert ledger.get_many([lease.id])
+    at(START + DAY_MS).reap()
+    assert ledger.get_many([lease.id]) == []
+
+
+def test_the_index_knows_when_something_is_over_its_time(ledger: Ledger, at: At) -> None:
+    succeeded(ledger)
+    (said,) = [news for news in ledger.standing() if news.queue == "reap"]
+    assert said.due_ms == START + DAY_MS
+
+    ledger.reap()
+    assert at(START + DAY_MS - 1).index.take("reap", 1).tenants == []
+    assert at(START + DAY_MS).index.take("reap", 1).tenants == ["acme"]
+
+    at(START + DAY_MS).reap()
+    assert [news for news in at(START + DAY_MS).standing() if news.queue == "reap"] == []
+
+
+def test_a_slice_goes_at_a_time_and_the_reaper_comes_again_for_the_rest(ledger: Ledger, at: At) -> None:
+    ids = succeed_many(ledger, 450)
+    tomorrow = at(START + DAY_MS)
+
+    left = []
+    for _ in range(3):
+        tomorrow.reap()
+        left.append(sum(tomorrow.counts().values()))
+        assert (tomorrow.index.take("reap", 1).tenants == ["acme"]) == (left[-1] > 0)
+
+    assert left == [250, 50, 0]
+    assert ledger.get_many(ids[:100]) == []
+
+
+def test_what_is_over_the_number_goes_first_of_all(ledger: Ledger) -> None:
+    Retention(ledger).set({"canceled": Keep(most=3), "succeeded": Keep(most=2)})
+    stopped = [canceled(ledger.at(START + at)).id for at in range(5)]
+    done = [succeed_one(ledger.at(START + 10 + at)) for at in range(4)]
+
+    reap_all(ledger.at(START + 20))
+
+    assert [job.id for job in ledger.get_many(stopped)] == stopped[2:]
+    assert [job.id for job in ledger.get_many(done)] == done[2:]
+
+
+def test_a_cancel_makes_room_for_itself(ledger: Ledger) -> None:
+    Retention(ledger).set({"canceled": Keep(most=2)})
+    stopped = [canceled(ledger.at(START + at)).id for at in range(6)]
+
+    assert len(ledger.get_many(stopped)) == 3, "the new one comes after those that went"
+
+
+@pytest.mark.parametrize(
+    ("state", "arrange"),
+    [("dead", dead), ("failed", failed), ("paused", paused)],
+    ids=["dead", "failed", "paused"],
+)
+def test_what_waits_for_a_person_goes_only_if_somebody_says_so(
+    ledger: Ledger, at: At, state: str, arrange: Callable[[Ledger], Lease]
+) -> None:
+    lease = arrange(ledger)
+    later = at(START + 400 * DAY_MS)
+    later.reap()
+    assert later.get(lease.id).status == state
+
+    Retention(ledger).set({state: "30d"})
+    at(START + 30 * DAY_MS - 1).reap()
+    assert ledger.get_many([lease.id])
+    at(START + 30 * DAY_MS).reap()
+    assert ledger.get_many([lease.id]) == []
+
+
+def test_what_is_said_of_one_tenant_holds_for_it_alone_and_can_be_taken_back(ledgers: Ledgers) -> None:
+    acme, other = Retention(ledgers.of("acme")), Retention(ledgers.of("other"))
+
+    said = acme.set({"dead": "90d", "succeeded": Keep(most=5), "canceled": "forever"})
+
+    assert said == acme.get()
+    assert said == {
+        **dict.fromkeys(("failed", "paused"), Keep()),
+        "dead": Keep(90 * DAY_MS),
+        "succeeded": Keep(None, 5),
+        "canceled": Keep(),
+    }
+    assert other.get() == {**dict.fromkeys(RESTING, Keep()), **DEFAULTS}
+    assert acme.set({"succeeded": "2d"})["succeeded"] == Keep(2 * DAY_MS, 100_000)
+    assert acme.set(dict.fromkeys(RESTING, "default")) == other.get()
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ({"running": "1d"}, "'running' is no state in which a job rests"),
+        ({"dead": "soon"}, "retention of dead 'soon' is not a duration"),
+        ({"dead": "0s"}, "retention of dead '0s' is too short"),
+        ({"dead": float("nan")}, "retention of dead nan is not a duration"),
+    ],
+)
+def test_a_retention_that_breaks_a_rule_is_refused(
+    ledger: Ledger, store: Store, states: dict[str, Any], said: str
+) -> None:
+    with store.unchanged(), pytest.raises(BadInput) as refused:
+        Retention(ledger).set(states)
+
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("bound", [0, -1, 1.5, True, "7"])
+def test_a_bound_is_a_whole_number(bound: Any) -> None:
+    for name in ("after_ms", "most"):
+        with pytest.raises(BadInput, match=f"{name} .* is out of range"):
+            Keep(**{name: bound})
+
+
+# -- nothing is left ---------------------------------------------------------------------------------------------------
+
+
+def use_everything(ledger: Ledger) -> None:
+    """Jobs with all that a job can have, in every state in which one can rest."""
+    long = "x" * 100
+    fields: dict[str, Any] = dict.fromkeys(WORKFLOW, long) | {
+        "background": "1",
+        "labels": f"team=a\ntier={long}",
+        "record": f"order:{long}",
+        "trace": long,
+        "priority": "3",
+        "start_by": "+1000000",
+        "pausable": "1",
+    }
+    ends: list[Outcome] = [Succeed(b"r" * 100), SkipRest(long), Fail(long, permanent=True, stack=long)]
+    for nth, end in enumerate([*ends, None]):
+        job = NewJob(
+            "whole", b"a" * 100, idempotency_key=f"{long}{nth}", fields={**fields, "instance": f"i{nth}"}
+        )
+        ledger.enqueue(job)
+        lease = claim(ledger)
+        ledger.report(
+            lease, doing=1, total=2, lines=["line"], request=long, response=long, cursor=b"c" * 100, done=1
+        )
+        ledger.settle(lease, NextChunk(b"c" * 100, done=1, total=2))
+        lease = claim(ledger)
+        if end is None:
+            Instances(ledger).pause(f"i{nth}", "stock count", "ada")
+        else:
+            ledger.settle(lease, end)
+    for arrange in (pending_again, taken_over, canceled, failed, dead):
+        lease = arrange(ledger)
+        if ledger.get(lease.id).status not in ENDED:
+            ledger.cancel(lease.id, long, "ada")
+        elif ledger.get(lease.id).status == "dead":
+            ledger.retry(lease.id, args=b"b" * 100, reason=long, by="ada")
+            ledger.skip(lease.id, long, "ada")
+    root = ledger.enqueue(NewJob("root")).id
+    child = ledger.enqueue(NewJob("child", fields={"trace": root, "parent": root})).id
+    for job_id in (root, child, ledger.enqueue(NewJob("child", pool="outbound", when="+5000")).id):
+        ledger.cancel(job_id)
+
+
+def test_when_all_jobs_have_gone_nothing_of_them_is_left(ledger: Ledger, at: At, store: Store) -> None:
+    Retention(ledger).set(dict.fromkeys(RESTING, "1d"))
+    use_everything(ledger)
+    assert {State(state) for _, state in ledger.counts()} == {*RESTING}
+    Instances(ledger).resume("i3", "counted", "ada")
+    ledger.cancel(ledger.list(status="pending").items[0].id)
+    later = at(START + 3 * DAY_MS)
+
+    reap_all(later)
+    for pool in ("advance", "outbound"):
+        assert later.claim(pool, "one").leases == []
+
+    left = {parse(name)[2]: value for name, (_, value) in store.dump().items() if parse(name)[1] == "acme"}
+    own = {family: value for family, value in left.items() if family not in ("memo", "minute")}
+    keeps = {f"keep:{state}".encode() for state in RESTING}
+    assert set(own.pop("meta")) == {b"clock", b"born", b"gone", *keeps}
+    assert set(own.pop("figures")) == {b"claim|advance"}, "when a job of the pool was last claimed"
+    assert own == {}
+    queues = {name: value for name, (_, value) in store.dump().items() if "{@}:i:" in name}
+    assert queues == {}, "nobody is sent to look for them"
 
 
 def test_at_most_two_go_for_each_that_comes(ledger: Ledger, at: At) -> None:
@@ -113,15 +330,14 @@ def test_what_stays_is_set_aside_when_a_journal_has_too_many_gone_entries(
     assert [job.id for job in at(START + DAY_MS).list(task="slow").items] == [last, head, *reversed(old)]
 
 
-def test_a_journal_of_gone_entries_alone_is_cut_too(ledger: Ledger, at: At, store: Store) -> None:
+def test_a_journal_of_gone_entries_alone_goes_with_its_last_job(ledger: Ledger, at: At, store: Store) -> None:
     journal = ledger.keys("journal", task="slow")
     store.redis.rpush(journal, *([GONE] * 600))
     succeed_one(ledger, task="slow")
 
     succeed_one(at(START + DAY_MS), task="other")
 
-    assert store.redis.llen(journal) == 601 - 3 - 512
-    assert not store.redis.exists(ledger.keys("aside", task="slow"))
+    assert not store.redis.exists(journal, ledger.keys("aside", task="slow"))
 
 
 def test_the_oldest_go_before_their_day_when_there_are_too_many(ledger: Ledger, store: Store) -> None:

@@ -16,4 +16,6 @@ if job.state == 'canceled' then return {'canceled', {}} end
 local refused = may(verb, job)
 if refused then return refuse('WRONG_STATE', refused) end
 
-return {stop(job, verb, by, reason), news()}
+local before = stop(job, verb, by, reason)
+retire('canceled', 2) -- for each that comes, so that they keep their bound
+return {before, news()}

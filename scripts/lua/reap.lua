@@ -1,5 +1,6 @@
 -- Take expired leases back: the attempt ends as lost, or as timed out when the job's deadline has passed too. And let go of
--- jobs that were not started by their latest start, and of flags of instances whose time is over.
+-- jobs that were not started by their latest start, of flags of instances whose time is over, and of jobs that were kept long
+-- enough.
 --
 -- KEYS home    hash  the tenant's meta
 -- ARGV limit   int   how many at most
@@ -7,6 +8,8 @@
 -- FLAGS allow-oom
 -- GIVES        {next expiry or "", version, ids: {id, state}, news: {pool, due, version}, instances whose walk nobody drives,
 --               batches that nobody works off}
+
+local RETIRED = 200 -- jobs whose time is over; 12 us each
 
 local function backoff(failures)
   return tonumber(ARGV[math.min(FIRST + failures, #ARGV)])
@@ -55,5 +58,5 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.batch_work(), '-inf', text(now
   if visit_batch(id) then batches[#batches + 1] = id end
 end
 
-local first = next_expiry(#expired, #over, #late)
-return {first and text(math.max(now, first)) or '', text(read_clock()), ids, news(), walks, batches}
+local first = math.min(next_expiry(#expired, #over, #late) or math.huge, retire_all(RETIRED) or math.huge)
+return {first < math.huge and text(math.max(now, first)) or '', text(read_clock()), ids, news(), walks, batches}

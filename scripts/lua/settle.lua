@@ -91,5 +91,5 @@ for at = FIRST, #ARGV, 11 do
     answers[#answers + 1] = job and sent_again(job, it) and '' or '!' .. refused
   end
 end
-forget_old_successes(succeeded)
+if succeeded > 0 then retire('succeeded', 2 * succeeded) end -- two for each that comes, so the list keeps its bound
 return {answers, news()}

@@ -1,4 +1,4 @@
--- What a tenant wants from the index: the due time of each pool with pending jobs, the next lease expiry, the next fire.
+-- What a tenant wants from the index: the due time of each pool with pending jobs, the next visit of the reaper, the next fire.
 --
 -- KEYS home  hash  the tenant's meta
 -- FLAGS no-writes
@@ -14,7 +14,8 @@ local told = redis.call('HGETALL', K.meta())
 for at = 1, #told, 2 do
   if string.sub(told[at], 1, 4) == 'due:' then want(told[at], told[at + 1]) end
 end
-want('reap', next_expiry())
+local reaped = math.min(next_expiry() or math.huge, next_retired() or math.huge)
+want('reap', reaped < math.huge and reaped)
 local visit = earliest_fire()
 if visit ~= '' then want('fire', visit) end
 return answer

@@ -23,7 +23,10 @@ _COMMANDS = {
     "failures": ("failures:failures", "See what dead and failed jobs have in common."),
     "why": ("why:why", "Say why a job does not run or a schedule did not fire, and what would change that."),
     "cron": ("cron:cron", "List, show, pause, resume, run and delete schedules; explain cron expressions."),
-    "tenants": ("tenants:tenants", "List tenants; disable and enable their scheduling."),
+    "tenants": (
+        "tenants:tenants",
+        "List tenants; disable and enable their scheduling; say how long their jobs stay.",
+    ),
     "status": ("status:status", "Show the server, the workers and how many jobs there are."),
     "config": ("config:config", "Show the settings."),
     "explain": ("explain:explain", "Say what an error code means and what to do."),

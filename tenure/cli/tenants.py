@@ -14,6 +14,7 @@ from ..scheduler.switch import Switch
 from .job_list import say_more
 from .options import opened, output_option
 from .output import clean_line, local_time, print_fields, print_json, print_table
+from .retention import retention
 
 tenant_argument = click.argument("tenant", metavar="TENANT")
 reason_option = click.option("--reason", default="", help="Kept with the switch.")
@@ -21,7 +22,10 @@ reason_option = click.option("--reason", default="", help="Kept with the switch.
 
 @click.group()
 def tenants() -> None:
-    """List tenants; disable and enable their scheduling."""
+    """List tenants; disable and enable their scheduling; say how long their jobs stay."""
+
+
+tenants.add_command(retention)
 
 
 @tenants.command(name="list")

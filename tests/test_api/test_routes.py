@@ -46,6 +46,7 @@ TABLE: dict[str, dict[str, int]] = {
     "/instances/{id}/pause": {"POST": 200},
     "/instances/{id}/resume": {"POST": 200},
     "/instances/{id}/end": {"POST": 200},
+    "/tenants/{tenant}/retention": {"GET": 200, "HEAD": 200, "PUT": 200},
     "/workers": {"GET": 200, "HEAD": 200},
     "/schedules": {"GET": 200, "HEAD": 200},
     "/schedules/{job_key}": {"GET": 404, "HEAD": 404, "PUT": 400, "DELETE": 404},

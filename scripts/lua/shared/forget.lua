@@ -1,6 +1,4 @@
--- Remove jobs whole: row, blobs, errors, history, progress, lines, idempotency entry, count, and their places at the journals' heads.
-
-local KEEP_MS, KEEP_COUNT = 86400000, 100000
+-- Remove jobs whole: row, blobs, errors, history, progress, lines, idempotency entry, count, and their places in journals.
 
 -- Cut the head of a task's journal as far as its jobs are gone; `gone` knows those of this operation.
 local function trim_journal(task, gone, most)
@@ -14,18 +12,12 @@ local function trim_journal(task, gone, most)
   redis.call('HINCRBY', K.meta(), 'cut:' .. task, cut)
 end
 
--- `going` of a task's jobs go; with its last one goes what is remembered of it.
 -- A job that does not go (it waits for a person) stands in front of those that have gone. When too many have, the head of the
 -- journal is cut and what stays of it is set aside, where it keeps its position; a slice a call, so that no call is long.
 local SLACK, HEAD = 256, 512
 
-local function close_gaps(task, going)
-  local journal, living = K.journal(task), 0
-  for _, state in ipairs(STATES) do
-    living = living + (redis.call('HGET', K.counts(), task .. '|' .. state) or 0)
-  end
-  if living == going then redis.call('HDEL', K.figures(), 'claimed|' .. task) end
-  local aside = K.aside(task)
+local function close_gaps(task, living)
+  local journal, aside = K.journal(task), K.aside(task)
   if redis.call('LLEN', journal) + redis.call('ZCARD', aside) <= living + SLACK then return end
   local cut, head, stay = cut_of(task), redis.call('LRANGE', journal, 0, HEAD - 1), {}
   for at, id in ipairs(head) do
@@ -36,8 +28,27 @@ local function close_gaps(task, going)
   redis.call('HINCRBY', K.meta(), 'cut:' .. task, #head)
 end
 
+-- `many` jobs of a task have gone, those in `gone`; with its last one goes all that is remembered of it. The counts of this
+-- operation are not written yet.
+local function tidy_task(task, many, gone)
+  local living = 0
+  for _, state in ipairs(STATES) do
+    local field = task .. '|' .. state
+    living = living + (redis.call('HGET', K.counts(), field) or 0) + (counts[field] or 0)
+  end
+  if living == 0 then
+    redis.call('HDEL', K.figures(), 'claimed|' .. task)
+    redis.call('DEL', K.journal(task), K.aside(task))
+    redis.call('HDEL', K.meta(), 'cut:' .. task)
+  else
+    trim_journal(task, gone, many + 2)
+    close_gaps(task, living + many)
+  end
+end
+
 local function forget(ids)
   local keys, gone, tasks = {}, {}, {}
+  if #ids > 0 then redis.call('HINCRBY', K.meta(), 'gone', #ids) end
   for _, id in ipairs(ids) do
     local job = load(id)
     if job then
@@ -56,26 +67,5 @@ local function forget(ids)
     end
   end
   if #keys > 0 then redis.call('DEL', unpack(keys)) end
-  for task, many in pairs(tasks) do
-    trim_journal(task, gone, many + 2)
-    close_gaps(task, many)
-  end
-end
-
--- Let the oldest succeeded jobs go: those over the cap and those over their time, at most two for each of the `made` that have
--- just come, so the list keeps its bound and no call is long.
-local function forget_old_successes(made)
-  if made == 0 then return end
-  local list = K.succeeded()
-  local over = redis.call('LLEN', list) - KEEP_COUNT
-  local old = {}
-  for at, id in ipairs(redis.call('LRANGE', list, 0, 2 * made - 1)) do
-    local finished = at > over and redis.call('HGET', K.row(id), SHORT.finished)
-    if finished and tonumber(finished) > now - KEEP_MS then break end
-    old[at] = id
-  end
-  if #old == 0 then return end
-  redis.call('LTRIM', list, #old, -1)
-  redis.call('HINCRBY', K.meta(), 'cut:+ok', #old)
-  forget(old)
+  for task, many in pairs(tasks) do tidy_task(task, many, gone) end
 end
