@@ -296,8 +296,9 @@ def test_retention_between_two_pages_skips_nothing(ledger: Ledger, at: At) -> No
         for _ in range(150):
             lease = running(now)
             now.settle(lease, Succeed())
-        stay.append(running(now).id)
-        now.cancel(stay[-1])
+        lease = running(now)
+        now.settle(lease, Fail("broken", permanent=True))
+        stay.append(lease.id)
     newest = at(START + 3 * DAY_MS)
     seen: list[str] = []
     for nth, page in enumerate(pages(newest, Filters(tasks=["report"]), 20)):
