@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..lease.payload import unpack_args
+from ..scheduler.definition import Definition
 from ..scheduler.job_key import JobKey
 from ..scheduler.schedules import Fire, ScheduleView
 from ..scheduler.trigger import Trigger
@@ -25,14 +26,35 @@ def schedule(view: ScheduleView) -> Json:
         "paused": None
         if view.paused is None
         else {"reason": view.paused.reason, "by": view.paused.by, "since": instant(view.paused.since)},
-        "declared": None,
-        "override": None,
-        "effective": None,
+        "declared": None if view.code is None else definition_of(view.code),
+        "override": definition_of(definition) if view.overridden else None,
+        "effective": definition_of(definition),
         "exhausted": view.exhausted,
     }
 
 
+def definition_of(one: Definition) -> Json:
+    """What is declared, put or in force, without how it stands."""
+    args, kwargs = unpack_args(one.args)
+    return {
+        "task": one.task,
+        "args": jsonable(args),
+        "kwargs": jsonable(kwargs),
+        "triggers": [_plan_of(trigger) for trigger in one.triggers],
+        "misfire": one.misfire.stored(),
+        "overlap": one.overlap,
+    }
+
+
 def trigger(one: Trigger, view: ScheduleView) -> Json:
+    return {
+        **_plan_of(one),
+        "nextFire": instant(view.next_fires.get(one.name)),
+        "lastFire": instant(view.last_fires.get(one.name)),
+    }
+
+
+def _plan_of(one: Trigger) -> Json:
     return {
         "name": one.name,
         _camel(one.kind): getattr(one, one.kind),
@@ -43,8 +65,6 @@ def trigger(one: Trigger, view: ScheduleView) -> Json:
         "calendar": one.calendar,
         "jitter": one.jitter,
         "priority": one.priority,
-        "nextFire": instant(view.next_fires.get(one.name)),
-        "lastFire": instant(view.last_fires.get(one.name)),
     }
 
 

@@ -94,6 +94,8 @@ class ScheduleResource:
             misfire=fields.raw("misfire") or "fire_once",
             overlap=overlap,
             expected_revision=_expected(request, schedules, key),
+            by=who(request),
+            reason=reason or "",
         )
         log.info("schedule %s is at revision %s: %s", key, put.revision, escaped(reason or "no reason given"))
         view = schedules.get(key)

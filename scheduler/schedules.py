@@ -15,7 +15,7 @@ from ..lease.requests import Options, row_fields
 from ..lease.tasks import Task
 from ..lease.views import pairs
 from ..scripts import Call
-from ..scripts.errors import BadInput, NotFound, StalePlan
+from ..scripts.errors import BadInput, Conflict, NotFound, StalePlan
 from ..scripts.loader import Arg, texts
 from .definition import Definition
 from .due import Gate, Stored, instants, passed_over
@@ -50,8 +50,10 @@ class ScheduleView:
     definition: Definition
     next_fires: Mapping[str, int]
     last_fires: Mapping[str, int]
-    declared: bool = False
-    """Whether it is as code declares it; one that was put since by somebody else is not."""
+    code: Definition | None = None
+    """What code declares under its name, if any does."""
+    overridden: bool = False
+    """Whether somebody has put something else in place of what code declares; that is what counts."""
     anchors: Mapping[str, int] = field(default_factory=dict[str, int])
     """From when its triggers count, of those that do."""
     paused: Paused | None = None
@@ -61,6 +63,11 @@ class ScheduleView:
     def times(self, trigger: Trigger) -> Times:
         """When one of its triggers fires. Raises BadInput for one that cannot be read here."""
         return trigger.times(self.anchors.get(trigger.name, 0))
+
+    @property
+    def declared(self) -> bool:
+        """Whether it is as code declares it."""
+        return self.code is not None and not self.overridden
 
     @property
     def exhausted(self) -> bool:
@@ -80,6 +87,18 @@ class Fire:
     scheduler: str | None
     until: int | None
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What a schedule became at `at` (epoch ms), by `put`, `pause` or `resume`; a definition only if that changed."""
+
+    number: int
+    at: int
+    verb: str
+    by: str
+    reason: str
+    definition: Definition | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +129,14 @@ class Schedules:
         overlap: str = "allow",
         expected_revision: int | None = None,
         declared: bool = False,
+        by: str = "",
+        reason: str = "",
     ) -> Put:
-        """Store a schedule. The same definition again changes nothing, also when it has fired for the last time. Raises
-        BadInput for a trigger that never fires again, StalePlan when `expected_revision` is not the stored one."""
+        """Store a schedule. The same definition again changes nothing, also when it has fired for the last time. What
+        is put in place of what code has declared stays, whatever code declares (`declared`) since.
+
+        Raises BadInput for a trigger that never fires again, StalePlan when `expected_revision` is not the stored one.
+        """
         key = JobKey.parse(job_key)
         chosen = options or Options()
         bound_args, bound_kwargs = task.bind(tuple(args), dict(kwargs or {}))
@@ -132,14 +156,44 @@ class Schedules:
             self.ledger.index.declared(add=[self._member(key)])
         for left in reversed(range(PUT_TRIES)):
             try:
-                return self._put(key, definition, expected_revision, declared)
+                return self._put(key, definition, expected_revision, declared, by, reason)
             except StalePlan:
                 # a first instant has passed since it was computed; or the revision is not the expected one
                 if not left or expected_revision not in (None, self._revision(key)):
                     raise
         raise AssertionError("unreachable")
 
-    def _put(self, key: JobKey, definition: Definition, expected_revision: int | None, declared: bool) -> Put:
+    def follow_code(self, job_key: JobKey | str, *, by: str = "", reason: str = "") -> Put:
+        """Put back what code has declared, where somebody had put something else. Raises NotFound, Conflict when code
+        declares nothing of that name.
+        """
+        key = JobKey.parse(job_key)
+        view = self.get(key)
+        if view.code is None:
+            raise Conflict(f"schedule {key} is not declared in code", hint=f"tenure cron show {key}")
+        return self._put(key, view.code, None, False, by, reason)
+
+    def revisions(self, job_key: JobKey | str) -> Sequence[Revision]:
+        """The newest 100 revisions of a schedule, newest first. Raises NotFound."""
+        key = JobKey.parse(job_key)
+        call: Call[Any] = Call("revisions_read", self.ledger.keys.home, {"job_key": str(key)}, _as_is)
+        found = sorted(
+            (_revision(int(number), packed) for number, packed in pairs(self.ledger.scripts.run(call))),
+            key=lambda one: -one.number,
+        )
+        if not found:
+            self.get(key)
+        return found
+
+    def _put(
+        self,
+        key: JobKey,
+        definition: Definition,
+        expected_revision: int | None,
+        declared: bool,
+        by: str,
+        reason: str,
+    ) -> Put:
         moment = self.ledger.index.take(FIRE, 0).now_ms
         stored = self._stored(key)
         same = stored.fields.get("digest") == definition.digest.encode()
@@ -169,6 +223,8 @@ class Schedules:
             declared="1" if declared else "",
             triggers=len(definition.triggers),
             group=key.group,
+            by=" ".join(by.split()) or ("code" if declared else ""),
+            reason=reason,
         )
         self.tell(earliest, version)
         return Put(int(revision), changed != "", changed == "new")
@@ -354,11 +410,18 @@ def _view(tenant: str, job_key: str, stored: Stored) -> ScheduleView:
         definition=Definition.unpacked(fields["definition"]),
         next_fires=instants(fields, "next"),
         last_fires=instants(fields, "last"),
-        declared=fields.get("declared") == b"1",
+        code=Definition.unpacked(fields["declared"]) if "declared" in fields else None,
+        overridden="override" in fields,
         anchors=instants(fields, "anchor"),
         paused=_paused(fields.get("paused")),
         disabled=stored.gate.disabled,
     )
+
+
+def _revision(number: int, packed: bytes) -> Revision:
+    at, verb, by, reason, definition = packed.split(b"\n", 4)
+    known = Definition.unpacked(definition) if definition else None
+    return Revision(number, int(at), verb.decode(), by.decode(), reason.decode(), known)
 
 
 def _paused(packed: bytes | None) -> Paused | None:

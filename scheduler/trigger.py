@@ -228,7 +228,8 @@ class Trigger:
         return value
 
     def _check_cron(self, value: object) -> str:
-        return CronExpression(cast(str, value), tz=self.tz).text
+        CronExpression(cast(str, value), tz=self.tz)
+        return " ".join(cast(str, value).split())
 
     def _check_repeat(self, value: object) -> str:
         if not isinstance(value, str):

@@ -161,6 +161,7 @@ TENANT_KEYS = (
         "a schedule: revision, definition, by trigger next and last fires and what it counts from, its last job",
         "delete",
     ),
+    Key("revisions", "sr:{job_key}", "hash", "the newest 100 revisions of a schedule", "delete"),
     Key("schedules", "names", "zset", "JobKeys in the order of their names", "delete"),
     Key(
         "triggers",

@@ -16,7 +16,7 @@ from .scheduler.cron import Dst
 from .scheduler.definition import check_overlap
 from .scheduler.job_key import JobKey
 from .scheduler.misfire import read_misfire
-from .scheduler.schedules import DEFAULT_TRIGGER, Fire, Put, Schedules, ScheduleView
+from .scheduler.schedules import DEFAULT_TRIGGER, Fire, Put, Revision, Schedules, ScheduleView
 from .scheduler.trigger import Trigger
 from .scheduler.why import why
 from .scripts.errors import BadInput, NotFound, StoreUnreachable, TenureError
@@ -254,6 +254,16 @@ class ScheduleBook:
         """Why a schedule did or did not fire at a planned instant; without one, when it fires next or why not."""
         instant = None if at is None else epoch_ms(at, what="at")
         return why(self.of(tenant), job_key, at=instant, trigger=trigger)
+
+    def follow_code(
+        self, job_key: JobKey | str, tenant: str = "default", *, by: str = "", reason: str = ""
+    ) -> Put:
+        """Put back what code declares, where somebody had put something else. See Schedules.follow_code."""
+        return self.of(tenant).follow_code(job_key, by=by, reason=reason)
+
+    def revisions(self, job_key: JobKey | str, tenant: str = "default") -> Sequence[Revision]:
+        """What became of a schedule, newest first."""
+        return self.of(tenant).revisions(job_key)
 
     def get(self, job_key: JobKey | str, tenant: str = "default") -> ScheduleView:
         return self.of(tenant).get(job_key)

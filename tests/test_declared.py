@@ -11,7 +11,7 @@ from tenure import Ctx, JobKey, Tenure
 from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.trigger import Trigger
-from tenure.scripts.errors import StoreUnreachable
+from tenure.scripts.errors import Conflict, StoreUnreachable
 from tenure.scripts.loader import Scripts
 
 MINUTE = 60_000
@@ -198,3 +198,85 @@ def test_the_records_of_a_deleted_schedule_can_be_read(app: Tenure) -> None:
     (fire,) = app.schedules.fires("daily", month=month(due))
 
     assert (fire.fire_time, fire.outcome) == (due, "fired")
+
+
+# -- declared, overridden, in force -----------------------------------------------------------------------------------
+
+
+def test_what_somebody_puts_in_place_of_the_codes_outlives_every_start(app: Tenure) -> None:
+    app.cron("daily", "@daily")(report)
+    app.schedules.declare()
+    app.schedules.put("daily", task="daily", cron="@hourly")
+
+    for _ in range(2):
+        (answer,) = app.schedules.declare()
+        assert answer.put
+        assert not answer.put.changed
+
+    view = app.schedules.get("daily")
+    assert view.code is not None
+    assert (view.overridden, view.declared) == (True, False)
+    assert (view.code.triggers[0].cron, view.definition.triggers[0].cron) == ("@daily", "@hourly")
+
+
+def test_a_new_declaration_under_an_override_is_known_and_not_in_force(app: Tenure) -> None:
+    app.cron("daily", "@daily")(report)
+    app.schedules.declare()
+    app.schedules.put("daily", task="daily", cron="@hourly")
+    later = another(app)
+    later.cron("daily", "@weekly")(report)
+
+    later.schedules.declare()
+
+    view = later.schedules.get("daily")
+    assert view.code is not None
+    assert (view.code.triggers[0].cron, view.definition.triggers[0].cron) == ("@weekly", "@hourly")
+    put = later.schedules.follow_code("daily", by="eve")
+    assert (put.revision, later.schedules.get("daily").overridden) == (3, False)
+    assert later.schedules.get("daily").definition.triggers[0].cron == "@weekly"
+    later.close()
+
+
+def test_putting_by_hand_what_code_declares_ends_the_override(app: Tenure) -> None:
+    app.cron("daily", "@daily")(report)
+    app.schedules.declare()
+    app.schedules.put("daily", task="daily", cron="@hourly")
+    app.schedules.put("daily", task="daily", cron="@daily")
+
+    assert app.schedules.get("daily").declared
+
+
+def test_code_that_declares_what_is_stored_by_hand_does_not_take_it_over(app: Tenure) -> None:
+    app.cron("daily", "@daily")(report)
+    app.schedules.put("daily", task="daily", cron="@hourly")
+
+    app.schedules.declare()
+
+    assert app.schedules.get("daily").overridden
+    assert app.schedules.get("daily").definition.triggers[0].cron == "@hourly"
+
+
+def test_code_that_declares_nothing_of_a_name_is_not_followed(app: Tenure) -> None:
+    app.cron("daily", "@daily")(report)
+    app.schedules.put("by.hand", task="daily", cron="@daily")
+
+    with pytest.raises(Conflict, match="not declared"):
+        app.schedules.follow_code("by.hand")
+
+
+def test_revisions_say_what_a_schedule_was_by_whom_and_why(app: Tenure) -> None:
+    app.cron("daily", "@daily")(report)
+    app.schedules.declare()
+    app.schedules.pause("daily", by="eve", reason="too loud")
+    app.schedules.resume("daily", by="eve")
+    app.schedules.put("daily", task="daily", cron="@hourly")
+
+    found = app.schedules.revisions("daily")
+
+    assert [(one.number, one.verb, one.by, one.reason) for one in found] == [
+        (4, "put", "", ""),
+        (3, "resume", "eve", ""),
+        (2, "pause", "eve", "too loud"),
+        (1, "put", "code", ""),
+    ]
+    assert [one.definition.triggers[0].cron for one in found if one.definition] == ["@hourly", "@daily"]

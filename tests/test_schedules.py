@@ -627,6 +627,8 @@ def test_a_first_instant_that_has_passed_is_refused(schedules: Schedules, store:
         "declared": "",
         "triggers": 1,
         "group": "reports",
+        "by": "",
+        "reason": "",
     }
     call = Call("schedule_put", schedules.ledger.keys.home, args, list, ["default", START, ""])
 

@@ -30,7 +30,7 @@ for at = 1, #fields, 2 do
     if tonumber(fields[at + 1]) <= now then pass_over(job_key, trigger, due[trigger]) end
   end
 end
-redis.call('DEL', key)
+redis.call('DEL', key, K.revisions(job_key))
 redis.call('ZREM', K.schedules(), job_key)
 note_deletion(token, math.max(top, revision), math.max(latest, now))
 return {'1', earliest_fire(), tick()}

@@ -29,6 +29,7 @@ if pause == '1' then
 else
   redis.call('HDEL', key, 'paused')
 end
+keep_revision(job_key, revision, pause == '1' and 'pause' or 'resume', by, reason, '')
 for at = 1, #fields, 2 do
   local trigger = string.match(fields[at], '^next:(.*)$')
   if trigger then

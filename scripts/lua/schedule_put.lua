@@ -8,7 +8,10 @@
 -- ARGV digest      text  of the definition: equal digests are equal definitions
 -- ARGV expected    text  the revision it replaces; empty: whichever
 -- ARGV seen        text  the revision from which the rest was worked out; 0: nothing was stored
--- ARGV declared    text  "1": code declares it; empty: somebody puts it
+-- ARGV declared    text  "1": code declares it; empty: somebody puts it. What somebody has put in place of what code declares
+--                        stays, whatever code declares since
+-- ARGV by          text  who
+-- ARGV reason      text  why
 -- ARGV group       text  of its JobKey: in a paused group it is stored paused
 -- ARGV triggers    int   how many triggers it has
 -- ITEMS            of each trigger its name, its first instant (epoch ms; 0: none) and what it counts from (epoch ms; empty:
@@ -17,11 +20,27 @@
 -- FAILS            STALE_PLAN
 
 local key = K.schedule(job_key)
-local revision, known, marked = unpack(redis.call('HMGET', key, 'revision', 'digest', 'declared'))
+local revision, known, code, overridden = unpack(redis.call('HMGET', key, 'revision', 'digest', 'code', 'override'))
 revision = tonumber(revision or 0)
 
+-- What the code declares is kept beside what somebody put in its place, which goes on until it is put back.
+local function remember_code()
+  if declared == '1' then
+    redis.call('HSET', key, 'code', digest, 'declared', definition)
+    redis.call('HDEL', key, 'override')
+  elseif code == digest then
+    redis.call('HDEL', key, 'override')
+  elseif code then
+    redis.call('HSET', key, 'override', '1')
+  end
+end
+
 if known == digest then
-  if declared == '1' and not marked then redis.call('HSET', key, 'declared', '1') end
+  if (declared == '1' and (code ~= digest or overridden)) or (code == digest and overridden) then remember_code() end
+  return {text(revision), '', earliest_fire(), text(read_clock())}
+end
+if declared == '1' and known and (overridden or not code) then
+  if code ~= digest then redis.call('HSET', key, 'code', digest, 'declared', definition, 'override', '1') end
   return {text(revision), '', earliest_fire(), text(read_clock())}
 end
 if expected ~= '' and tonumber(expected) ~= revision then
@@ -63,7 +82,8 @@ for at = 1, #old, 2 do
   if kind == 'next' or kind == 'anchor' or kind == 'pace' then redis.call('HDEL', key, old[at]) end
 end
 redis.call('HSET', key, 'revision', text(before + 1), 'digest', digest, 'definition', definition, 'stored', text(now))
-if declared == '1' then redis.call('HSET', key, 'declared', '1') else redis.call('HDEL', key, 'declared') end
+remember_code()
+keep_revision(job_key, before + 1, 'put', by, reason, definition)
 if paused then redis.call('HSET', key, 'paused', paused) end
 redis.call('ZADD', K.schedules(), 0, job_key)
 for at = FIRST, rest - 1, 3 do

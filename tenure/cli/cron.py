@@ -15,7 +15,7 @@ from ..api.recent_fires import recent_fires
 from ..lease.instants import parse_instant
 from ..lease.who import whoami
 from ..scheduler.cron import CronExpression, Dst, Planned
-from ..scheduler.schedules import Fire, ScheduleView
+from ..scheduler.schedules import Fire, Schedules, ScheduleView
 from ..scripts.errors import NotFound
 from .job_list import say_more
 from .options import opened, output_option, tenant_option
@@ -135,6 +135,66 @@ def run(job_key: str, at: str | None, trigger: str | None, tenant: str) -> None:
         click.echo(app.schedules.run(job_key, trigger=trigger, at=instant, by=whoami(), tenant=tenant))
 
 
+@cron.command()
+@tenant_option
+@output_option
+def diff(tenant: str, as_json: bool) -> None:
+    """Show the schedules in whose place somebody has put something else than code declares."""
+    with opened() as app:
+        odd = [one for one in _all(app.schedules.of(tenant)) if one.overridden]
+    if as_json:
+        print_json(views.page([schedule_views.schedule(one) for one in odd], None))
+        return
+    rows = [
+        (str(one.job_key), part, f"{declared}", f"{effective}")
+        for one in odd
+        for part, declared, effective in _parts(one)
+    ]
+    print_table(("JOBKEY", "PART", "DECLARED", "IN FORCE"), rows, stretch=3)
+    if odd:
+        say("what code declares comes back with: tenure cron follow JOBKEY")
+
+
+@cron.command()
+@click.argument("job_key", metavar="JOBKEY")
+@click.option("--reason", default="", help="Kept with the revision.")
+@tenant_option
+def follow(job_key: str, reason: str, tenant: str) -> None:
+    """Put back what code declares, where somebody had put something else."""
+    with opened() as app:
+        put = app.schedules.follow_code(job_key, tenant, by=whoami(), reason=reason)
+    say(f"schedule {job_key} is as code declares it, at revision {put.revision}")
+
+
+def _all(schedules: Schedules) -> Iterator[ScheduleView]:
+    after = None
+    while page := schedules.list(100, after):
+        yield from page
+        after = str(page[-1].job_key)
+
+
+def _parts(view: ScheduleView) -> Iterator[tuple[str, object, object]]:
+    """Where what is declared and what is in force differ."""
+    assert view.code is not None
+    declared, effective = (schedule_views.definition_of(one) for one in (view.code, view.definition))
+    for part in declared:
+        if declared[part] != effective[part]:
+            yield part, _short(declared[part]), _short(effective[part])
+
+
+def _short(value: object) -> object:
+    """A trigger in a line: what is given of it."""
+    if not isinstance(value, list):
+        return value
+    triggers = [one for one in value if isinstance(one, dict)]
+    return (
+        "; ".join(
+            " ".join(f"{name}={part}" for name, part in one.items() if part is not None) for one in triggers
+        )
+        or value
+    )
+
+
 @cron.command(name="next")
 @click.argument("job_key", metavar="JOBKEY")
 @tenant_option
@@ -251,7 +311,10 @@ def _fields(view: ScheduleView) -> Iterator[tuple[str, str | int]]:
     yield "misfire", str(view.definition.misfire.stored())
     yield "overlap", view.definition.overlap
     yield "revision", view.revision
-    yield "declared", "in code" if view.declared else "no"
+    yield (
+        "declared",
+        "no" if view.code is None else "in code, and overridden" if view.overridden else "in code",
+    )
     if view.paused:
         yield "paused", f"since {local_time(view.paused.since)} by {view.paused.by}: {view.paused.reason}"
     if view.disabled:

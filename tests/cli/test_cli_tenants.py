@@ -48,3 +48,17 @@ def test_why_says_when_a_schedule_fires_and_why_it_does_not(cli: Cli, app: Tenur
     assert "not a planned instant" in odd.out
     assert "too loud" in cli("why", "reports.daily").out
     assert cli("why", "reports.weekly").code == 3
+
+
+def test_what_was_put_in_place_of_the_codes_is_shown_and_put_back(cli: Cli, app: Tenure) -> None:
+    app.cron("reports.daily", "0 0 2 * * ?")(lambda: None)
+    app.schedules.declare()
+    app.schedules.put("reports.daily", task="reports.daily", cron="0 0 3 * * ?")
+
+    shown = cli("cron", "diff").out
+    followed = cli("cron", "follow", "reports.daily", "--reason", "as before")
+
+    assert "cron=0 0 2 * * ?" in shown
+    assert "cron=0 0 3 * * ?" in shown
+    assert followed.code == 0
+    assert cli("cron", "diff", "-o", "json").json["items"] == []

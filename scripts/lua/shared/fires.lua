@@ -71,6 +71,15 @@ local function unplan(job_key, trigger)
   redis.call('ZREM', K.observed(), trigger .. ':' .. job_key)
 end
 
+-- What a schedule was: by revision, when and how it came about, by whom and why, and its definition (empty: as before).
+local REVISIONS = 100
+
+local function keep_revision(job_key, revision, verb, by, reason, definition)
+  local key = K.revisions(job_key)
+  redis.call('HSET', key, text(revision), table.concat({text(now), verb, by, string.gsub(reason, '\n', ' '), definition}, '\n'))
+  redis.call('HDEL', key, text(revision - REVISIONS))
+end
+
 -- What a tenant remembers of the schedules it has deleted: the token of the last deletion, the highest revision and the latest
 -- instant of them all. A name that is stored anew goes on from there, so no plan and no record of the old one fits the new.
 local function last_deletion()
