@@ -23,6 +23,8 @@ from tenure.testing import START, Died, Faults, wait_until
 from .given import PAUSABLE, At, Store, claim, claimed_ids, running, view
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+BAND = 1 << 42
+"""The latest due time there can be, in epoch ms, is one less."""
 INSTANCE = "order-7"
 CLEARED = {"instance": INSTANCE, "cleared_on_end": "1"}
 BOTH = {**PAUSABLE, **CLEARED}
@@ -89,6 +91,24 @@ def test_a_running_job_loses_its_right_at_once_and_pauses_with_nothing_left(
                 later.settle(lease, outcome)
         with pytest.raises(StaleFence):
             later.report(lease, cursor=b"late", done=9)
+
+
+def test_a_clock_that_steps_back_leaves_a_running_job_nothing(ledger: Ledger, at: At) -> None:
+    lease = running(ledger, fields=PAUSABLE)
+
+    Instances(at(START - 5_000)).pause(INSTANCE)
+
+    assert view(ledger, lease).remaining_ms == 0
+
+
+def test_a_due_time_moves_no_further_than_a_due_time_can_be(ledger: Ledger, at: At) -> None:
+    """Past it the job would stand in the queue of the next priority."""
+    job = made(ledger, when=BAND - 1)
+    Instances(ledger).pause(INSTANCE)
+
+    Instances(at(START + HOUR)).resume(INSTANCE)
+
+    assert ledger.get(job).run_at == BAND - 1
 
 
 def test_its_worker_is_told_to_stop(ledger: Ledger) -> None:
@@ -362,6 +382,7 @@ def test_the_flag_of_an_ended_instance_stays_with_its_jobs(ledger: Ledger, at: A
 
     at(START + DAY).reap()
     assert Instances(ledger).get(INSTANCE).flag.state == "ended"
+    assert [news.due_ms for news in ledger.standing() if news.queue == REAP] == [START + 2 * DAY]
     forget_the_first_success(at(START + DAY))
     at(START + 2 * DAY).reap()
 
@@ -430,6 +451,30 @@ def test_a_job_that_goes_while_the_walk_stands_at_it_hides_none(ledger: Ledger, 
     go_on(tomorrow, INSTANCE, epoch, step=1)
 
     assert states(ledger, *jobs) == ["paused"] * 3
+
+
+def test_a_reaper_that_dies_leaves_the_walk_to_the_next(ledger: Ledger, at: At, faults: Faults) -> None:
+    job = made(ledger)
+    set_before_the_walk(ledger, "suspended")
+    faults.die_after("reap")
+    with pytest.raises(Died):
+        at(START + 1_000).reap()
+
+    assert [news.due_ms for news in ledger.standing() if news.queue == REAP] == [START + 2_000]
+    at(START + 2_000).reap()
+    assert ledger.get(job).status == "paused"
+
+
+def test_a_name_without_a_job_does_not_stop_the_walk(ledger: Ledger) -> None:
+    redis: Any = ledger.scripts.redis
+    group = ledger.keys("group", kind="instance", value=INSTANCE)
+    job = made(ledger)
+    redis.zadd(group, {"nobody": START - 1})
+
+    Instances(ledger, step=1).pause(INSTANCE)
+
+    assert ledger.get(job).status == "paused"
+    redis.zrem(group, "nobody")
 
 
 def test_a_later_word_ends_the_walk_of_an_earlier_one(ledger: Ledger) -> None:

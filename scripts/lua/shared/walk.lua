@@ -79,8 +79,8 @@ local function walk(instance, most)
   return goes_on
 end
 
--- The reaper's visit: a flag that has ended goes when it is a day old and no job is left that could ask for it. Answers whether
--- there is a walk that nobody drives.
+-- The reaper's visit: a flag that has ended goes when it is a day old and no job is left that could ask for it. Answers where a
+-- walk is that nobody drives, if there is one.
 local function visit(instance)
   local flag, place = unpack(redis.call('HMGET', K.instance(instance), 'state', 'walk'))
   if place then
@@ -91,5 +91,5 @@ local function visit(instance)
     redis.call('DEL', K.instance(instance))
     redis.call('ZREM', K.instances(), instance)
   end
-  return place and true or false
+  return place
 end
