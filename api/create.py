@@ -22,6 +22,7 @@ from .instances import InstanceResource
 from .jobs import Jobs
 from .needs import App
 from .problems import CatchAll, on_error, on_http_error
+from .replays import ReplayResource
 from .retention import RetentionResource
 from .routing import resource
 from .schedules import ScheduleResource
@@ -56,7 +57,8 @@ def create_api(app: App) -> Starlette:
 
 def routes(app: App, hub: Hub) -> list[BaseRoute]:
     background, schedules, health = Background(app), ScheduleResource(app), Health(app)
-    jobs, batches, instances = Jobs(app), BatchResource(app), InstanceResource(app)
+    jobs, instances = Jobs(app), InstanceResource(app)
+    batches, replays = BatchResource(app), ReplayResource(app)
     tenants, retention = Tenants(app), RetentionResource(app)
     return [
         resource("/tasks", get=Tasks(app).list),
@@ -70,6 +72,8 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/jobs/failure-clusters", get=FailureResource(app).list),
         resource("/jobs/batch-retry", post=batches.retry),
         resource("/jobs/batch-skip", post=batches.skip),
+        resource("/jobs/replay-preview", post=replays.preview),
+        resource("/jobs/replay-dead", post=replays.apply),
         resource("/jobs/replays", get=batches.list),
         resource("/jobs/replays/{id}", get=batches.get),
         resource("/jobs/{id}", get=jobs.get),

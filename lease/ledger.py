@@ -354,6 +354,10 @@ class Ledger:
             (task, state): int(n) for key, n in views.pairs(flat) for task, _, state in [key.rpartition("|")]
         }
 
+    def now(self) -> int:
+        """The server's time, epoch ms."""
+        return self.scripts.run(self._call("counts", {}, lambda reply: int(reply[0])))
+
     def background_tasks(self) -> Sequence[str]:
         """The tasks whose oldest or newest job is a background task."""
         return self.scripts.run(self._call("background_tasks", {}, texts))

@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     from .ledger import Ledger
 
 
-class HasId(Protocol):
+class Shown(Protocol):
     @property
     def id(self) -> str: ...
+    @property
+    def trace(self) -> str: ...
 
 
-T = TypeVar("T", bound=HasId)
+T = TypeVar("T", bound=Shown)
 LONGEST = 100
 LOOK = 1_000
 """So many jobs are looked at by one call, 2 to 4 us each, ..."""
@@ -177,7 +179,18 @@ class _Reading(Generic[T]):
         if self._filters.q is not None and self._found_exactly(self._filters.q):
             return self._page(None)
         way = self._shortest()
-        return self._read(way, self._start(way)) if way.size else self._page(None)
+        if way.size:
+            return self._read(way, self._start(way))
+        return self._alone(self._filters.trace or "")
+
+    def _alone(self, trace: str) -> Found[T]:
+        """A job that is alone in its trace, and so its name, stands in no list of it."""
+        if is_id(trace):
+            words = [] if self._filters.q is None else self._filters.words()
+            self._tests = [*replace(self._filters, trace=None).tests(), *words]
+            self._take(Way("", "given", [("these", "", trace)]), Cursor(""))
+            self._items = [job for job in self._items if job.trace == trace]
+        return self._page(None)
 
     def next_page(self, cursor: Cursor, written: str) -> Found[T]:
         ways = {way.name: way for way in self._ways({}, {})}

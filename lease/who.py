@@ -23,6 +23,11 @@ def whoami() -> str:
     return "".join(char for char in f"{user}@{socket.gethostname()}" if char.isprintable())[:BY_LIMIT]
 
 
+def who(by: str | None) -> str:
+    """`by`, if somebody was named, else who runs this process."""
+    return whoami() if by is None else by
+
+
 def check_word(by: str, reason: str) -> None:
     """Refuse a name or a reason that the history of a job cannot keep."""
     if not isinstance(by, str) or len(by) > BY_LIMIT or not by.isprintable():  # pyright: ignore[reportUnnecessaryIsInstance]

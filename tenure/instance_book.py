@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .lease.instance_view import InstanceView
 from .lease.instances import Instances
-from .lease.who import whoami
+from .lease.who import who
 from .lease.why import Why
 
 if TYPE_CHECKING:
@@ -23,19 +23,19 @@ class InstanceBook:
         self, instance: str, reason: str = "", tenant: str = "default", *, by: str | None = None
     ) -> InstanceView:
         """Suspend an instance: jobs of its pausable tasks pause. Raises InstanceEnded."""
-        return self._of(tenant).pause(instance, reason, _who(by))
+        return self._of(tenant).pause(instance, reason, who(by))
 
     def resume(
         self, instance: str, reason: str = "", tenant: str = "default", *, by: str | None = None
     ) -> InstanceView:
         """Let a suspended instance go on. Raises InstanceEnded."""
-        return self._of(tenant).resume(instance, reason, _who(by))
+        return self._of(tenant).resume(instance, reason, who(by))
 
     def end(
         self, instance: str, reason: str = "", tenant: str = "default", *, by: str | None = None
     ) -> InstanceView:
         """End an instance for good: jobs of its tasks that are cleared on end are canceled."""
-        return self._of(tenant).end(instance, reason, _who(by))
+        return self._of(tenant).end(instance, reason, who(by))
 
     def get(self, instance: str, tenant: str = "default") -> InstanceView:
         """How an instance stands; one that nobody has spoken of is normal."""
@@ -47,7 +47,3 @@ class InstanceBook:
 
     def _of(self, tenant: str) -> Instances:
         return Instances(self._app.ledger(tenant))
-
-
-def _who(by: str | None) -> str:
-    return whoami() if by is None else by

@@ -4,31 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .lease.batches import RATE, Batch, Batches
+from .failure_book import FailureBook
 from .lease.context import Record
 from .lease.durations import Duration
-from .lease.failures import FailurePage, Failures
 from .lease.instants import to_ms
 from .lease.jobs import JobView, Page
 from .lease.requests import due, edited_args
 from .lease.status import RuntimeStatus, runtime_status
 from .lease.summary import Summary, summary
 from .lease.tasks import check_priority
-from .lease.who import whoami
+from .lease.who import who
 from .lease.why import Why, why
 from .scripts.errors import BadInput
 
-if TYPE_CHECKING:
-    from .app import Tenure
 
-
-class JobBook:
+class JobBook(FailureBook):
     """What changes a job takes `by`, who does it (this process's user and host if it is left out), for its history."""
-
-    def __init__(self, app: Tenure) -> None:
-        self._app = app
 
     def get(self, job_id: str, tenant: str = "default") -> JobView:
         """One job. Raises NotFound."""
@@ -74,24 +67,6 @@ class JobBook:
             cursor=cursor,
         )
 
-    def failures(
-        self,
-        by: str = "reason",
-        *,
-        key: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-        members: int = 3,
-        tenant: str = "default",
-    ) -> FailurePage:
-        """Dead and failed jobs gathered by reason, type, instance or trace, each group with its newest members.
-
-        `by="reason"` is one kind of error: its type, the function of yours it came from, its message without what
-        varies. See Failures.groups.
-        """
-        found = Failures(self._app.ledger(tenant))
-        return found.groups(by, key=key, limit=limit, cursor=cursor, members=members)
-
     def summary(self, tenant: str = "default") -> Summary:
         """How many jobs there are by state and by task, from counters."""
         return summary(tenant, self._app.ledger(tenant).counts())
@@ -104,7 +79,7 @@ class JobBook:
         self, job_id: str, reason: str = "", tenant: str = "default", *, by: str | None = None
     ) -> None:
         """Cancel a job that has not succeeded; a running one is told to stop, then killed."""
-        self._app.ledger(tenant).cancel(job_id, reason, _who(by))
+        self._app.ledger(tenant).cancel(job_id, reason, who(by))
 
     def why(self, job_id: str, tenant: str = "default") -> Why:
         """What stands between a job and its start, as the claim judges it. Raises NotFound."""
@@ -112,7 +87,7 @@ class JobBook:
 
     def skip(self, job_id: str, reason: str = "", tenant: str = "default", *, by: str | None = None) -> None:
         """Cancel a job because it need not be done any more; its reason says `skipped`."""
-        self._app.ledger(tenant).skip(job_id, reason, _who(by))
+        self._app.ledger(tenant).skip(job_id, reason, who(by))
 
     def reschedule(
         self,
@@ -142,7 +117,7 @@ class JobBook:
         if priority is not None:
             check_priority(priority)
         return self._app.ledger(tenant).reschedule(
-            job_id, when=when, priority=priority, revision=revision, reason=reason, by=_who(by)
+            job_id, when=when, priority=priority, revision=revision, reason=reason, by=who(by)
         )
 
     def retry(
@@ -177,40 +152,9 @@ class JobBook:
             when=when,
             generation=generation,
             reason=reason,
-            by=_who(by),
+            by=who(by),
             force=force,
         )
-
-    def retry_many(
-        self,
-        ids: Sequence[str],
-        *,
-        rate: int = RATE,
-        reason: str = "",
-        by: str | None = None,
-        token: str | None = None,
-        tenant: str = "default",
-    ) -> Batch:
-        """Begin a new round of each of at most 500 jobs, `rate` of them due in a second; answers what became of each.
-
-        One that cannot be retried, or of which an outcome is unknown, is skipped. A batch that has begun is done also
-        if this process dies; with a `token` (an id of yours in ULID form) the same call again is the same batch.
-        """
-        batches = Batches(self._app.ledger(tenant))
-        return batches.retry(ids, rate=rate, reason=reason, by=_who(by), batch_id=token)
-
-    def skip_many(
-        self,
-        ids: Sequence[str],
-        *,
-        reason: str = "",
-        by: str | None = None,
-        token: str | None = None,
-        tenant: str = "default",
-    ) -> Batch:
-        """Cancel each of at most 500 jobs because they need not be done any more. See `retry_many`."""
-        batches = Batches(self._app.ledger(tenant))
-        return batches.skip(ids, reason=reason, by=_who(by), batch_id=token)
 
     def confirm(
         self, job_id: str, happened: bool, *, note: str = "", by: str | None = None, tenant: str = "default"
@@ -219,8 +163,4 @@ class JobBook:
 
         Only one that has not happened may be retried without force. Answers whether that is news; see Ledger.confirm.
         """
-        return self._app.ledger(tenant).confirm(job_id, happened, note, _who(by))
-
-
-def _who(by: str | None) -> str:
-    return whoami() if by is None else by
+        return self._app.ledger(tenant).confirm(job_id, happened, note, who(by))

@@ -204,3 +204,48 @@ def test_many_jobs_are_retried_or_skipped_at_once(app: Tenure, worker: InlineWor
     assert (retried.success, retried.by, retried.reason) == (2, "ada", "mended")
     assert (skipped.success, skipped.by) == (3, whoami())
     assert [job.get().status for job in jobs] == ["succeeded", *["canceled"] * 3]
+
+
+def test_what_went_wrong_is_gathered_and_replayed(app: Tenure, worker: InlineWorker) -> None:
+    """From the error in a task to the retry of all that died of it."""
+    broken = True
+
+    @app.task("sync", retry=Retry(1))
+    def sync(number: int) -> int:
+        if broken:
+            raise ValueError(f"order {number} is gone")
+        return number
+
+    @app.task("mail", retry=Retry(1))
+    def mail() -> None:
+        raise RuntimeError("no server")
+
+    jobs = [sync.enqueue(number) for number in range(3)]
+    other = mail.enqueue()
+    worker.run()
+    broken = False
+
+    group = next(one for one in app.jobs.failures().items if one.count == 3)
+    assert (group.exception, group.template) == ("ValueError", "order # is gone")
+    assert group.frame == f"{__name__}.test_what_went_wrong_is_gathered_and_replayed.<locals>.sync"
+    preview = app.jobs.replay_preview(fingerprint=group.key)
+    done = app.jobs.replay(preview, rate=200, reason="mended", by="ada")
+    worker.run("1s")
+
+    assert [job.id for job in preview.jobs] == [job.id for job in jobs]
+    assert (done.success, app.jobs.batch(done.id).by, app.jobs.batches()[0].id) == (3, "ada", preview.token)
+    assert [job.result() for job in jobs] == [0, 1, 2]
+    assert other.get().status == "dead"
+    assert [one.key for one in app.jobs.failures(by="type").items] == ["mail"]
+
+
+def test_a_replay_is_said_by_conditions_or_by_its_preview_and_not_by_both(app: Tenure) -> None:
+    preview = app.jobs.replay_preview(task="sync")
+
+    assert app.jobs.replay(task="sync").total == 0
+    assert app.jobs.replay(preview.token).id == preview.token
+    with pytest.raises(BadInput, match="beside a preview"):
+        app.jobs.replay(preview, task="sync")
+    with pytest.raises(BadInput, match="1 to 200 jobs a second"):
+        app.jobs.replay(task="sync", rate=0)
+    assert len(app.jobs.batches()) == 2

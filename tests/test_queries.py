@@ -382,3 +382,14 @@ def test_looking_changes_nothing(full: Ledger, store: Store) -> None:
     with store.unchanged():
         for _ in range(30):
             list(pages(full, some_filters(chance), 9))
+
+
+def test_a_job_that_is_alone_in_its_trace_is_found_by_it(ledger: Ledger) -> None:
+    alone, other = (
+        ledger.enqueue(NewJob("mail")).id,
+        ledger.enqueue(NewJob("mail", fields={"trace": "t-1"})).id,
+    )
+
+    assert [job.id for job in list_jobs(ledger, Filters(trace=alone)).items] == [alone]
+    assert list_jobs(ledger, Filters(trace=alone, tasks=["report"])).items == []
+    assert list_jobs(ledger, Filters(trace=other)).items == [], "it belongs to another"

@@ -32,6 +32,8 @@ TABLE: dict[str, dict[str, int]] = {
     "/jobs/failure-clusters": {"GET": 200, "HEAD": 200},
     "/jobs/batch-retry": {"POST": 400},
     "/jobs/batch-skip": {"POST": 400},
+    "/jobs/replay-preview": {"POST": 200},
+    "/jobs/replay-dead": {"POST": 200},
     "/jobs/replays": {"GET": 200, "HEAD": 200},
     "/jobs/replays/{id}": {"GET": 404, "HEAD": 404},
     "/jobs/{id}": {"GET": 404, "HEAD": 404},
