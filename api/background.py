@@ -10,6 +10,7 @@ from starlette.responses import Response
 from ..lease.context import Record, check_record
 from ..lease.jobs import JobView
 from ..lease.ledger import Ledger
+from ..lease.limits import check_concurrency_key
 from ..lease.requests import Options
 from ..lease.tasks import Task
 from ..scripts.errors import NotFound
@@ -25,8 +26,8 @@ from .routing import answer, link
 from .who import who
 
 LOG_LINES = 100
-START = (*CALL, "tenant", "idempotencyKey", "idempotencyFields", "record", "reason")
-START_LATER = ("concurrencyKey", "binding")
+START = (*CALL, "tenant", "idempotencyKey", "idempotencyFields", "concurrencyKey", "record", "reason")
+START_LATER = ("binding",)
 log = logging.getLogger("tenure.api")
 
 
@@ -40,8 +41,18 @@ class Background:
         call, reason = read_call(fields, self._app.registry), fields.text("reason")
         tenant, key, by = fields.tenant(), fields.text("idempotencyKey"), fields.texts("idempotencyFields")
         record = _record(fields)
+        concurrency_key = fields.text("concurrencyKey")
+        if concurrency_key is not None:
+            with fields.checking("concurrencyKey"):
+                check_concurrency_key(concurrency_key)
         fields.done()
-        options = Options(tenant=tenant, idempotency_key=key, idempotency_fields=by, record=record)
+        options = Options(
+            tenant=tenant,
+            idempotency_key=key,
+            idempotency_fields=by,
+            concurrency_key=concurrency_key,
+            record=record,
+        )
         assert call
         started = self._app.enqueue(offered(call.task), call.args, call.kwargs, options)
         view = self._app.ledger(options.tenant).get(started.id)

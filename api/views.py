@@ -134,7 +134,8 @@ def job(view: JobView) -> Json:
         "record": record(view),
         "labels": dict(view.labels),
         "idempotencyKey": view.idempotency_key,
-        "concurrencyKey": None,
+        "concurrencyKey": view.concurrency_key,
+        "exclusive": view.exclusive,
         "operationKey": view.operation_key,
         "revision": view.revision,
     }

@@ -65,6 +65,8 @@ class Lease:
     alone: bool = False
     """Whether it should share its process with no other job: it may have ended its last one, or one more loss is the
     last."""
+    keyed: bool = False
+    """Whether it holds a concurrency key."""
 
     @property
     def operation_key(self) -> str:
@@ -74,8 +76,8 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The answer to a claim: the leases, or `reason` (`no_jobs`, `not_due`) if there are none, and what the
-    index must hear.
+    """The answer to a claim: the leases, or `reason` if there are none (`no_jobs`, `not_due`; `behind_keys`: their keys
+    are full; `ahead`: only for a slot that is free), and what the index must hear.
     """
 
     leases: list[Lease]
@@ -180,6 +182,8 @@ class JobView:
     repeat_rule: str | None = None
     record: Record | None = None
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    concurrency_key: str | None = None
+    exclusive: bool = False
     fire: str | None
     fire_time: int | None
     background: bool
@@ -188,6 +192,8 @@ class JobView:
     """What people did to it, the oldest first; empty in lists."""
     progress: Progress | None
     blocker: str | None
+    facts: tuple[str, ...] = ()
+    """What `blocker` is about, as the scripts tell it; `why` puts it in words."""
     read_at: int
 
     @property

@@ -17,7 +17,7 @@ from .ids import is_id, new_id
 from .index import TenantIndex
 from .jobs import DUE, REAP, Claim, Enqueued, JobView, Lease, News, Page
 from .listing import list_jobs
-from .outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
+from .outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Stopped, Succeed
 from .payload import digest
 from .retry import Retry
 from .tasks import DEFAULT_POOL
@@ -110,9 +110,12 @@ class Ledger:
         return claim
 
     def claim_call(
-        self, pool: str, worker: str, want: int, token: str, grace_ms: int = GRACE_MS
+        self, pool: str, worker: str, want: int, token: str, grace_ms: int = GRACE_MS, ahead: int = 0
     ) -> Call[Claim]:
-        """The claim, not yet sent. Sent again under the same `token` it answers the same leases."""
+        """The claim, not yet sent. Sent again under the same `token` it answers the same leases.
+
+        `ahead` of those wanted are for slots that are still busy: they are never of a concurrency key.
+        """
         args: dict[str, Arg] = {
             "pool": pool,
             "worker": worker,
@@ -120,6 +123,7 @@ class Ledger:
             "lease": self.lease_ms,
             "grace": grace_ms,
             "want": want,
+            "ahead": ahead,
         }
         return self._call("claim", args, lambda reply: self._claim(pool, reply))
 
@@ -432,3 +436,5 @@ def _outcome(outcome: Outcome) -> tuple[Arg, ...]:
             return "lose", cause, summary, "", "", "", 0, "", ""
         case GiveBack(started, delay_ms):
             return "give_back", "released", "", "", "", "" if started else "unstarted", delay_ms, "", ""
+        case Stopped():
+            return "stopped", "", "", "", "", "", 0, "", ""

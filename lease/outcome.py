@@ -119,4 +119,9 @@ class GiveBack:
     delay_ms: int = 0
 
 
-Outcome = Succeed | SkipRest | NextChunk | Fail | Lose | GiveBack
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The job was taken from its holder, by a cancel or a pause, and the holder has stopped: its key is free."""
+
+
+Outcome = Succeed | SkipRest | NextChunk | Fail | Lose | GiveBack | Stopped

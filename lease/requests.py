@@ -29,6 +29,7 @@ from .context import (
 )
 from .durations import LONGEST_MS, Duration, duration_ms
 from .ledger import NewJob
+from .limits import check_concurrency_key, check_concurrency_limit, check_exclusive, key_fields
 from .origin import running_job
 from .payload import digest, pack, pack_args
 from .tasks import Task, check_pool, check_priority
@@ -62,6 +63,9 @@ class JobOptions(TypedDict, total=False):
     repeat_rule: str | None
     record: Record | None
     labels: dict[str, str] | None
+    concurrency_key: str | None
+    concurrency_limit: int | None
+    exclusive: bool | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +94,9 @@ class Options:
     repeat_rule: str | None = None
     record: Record | None = None
     labels: dict[str, str] | None = None
+    concurrency_key: str | None = None
+    concurrency_limit: int | None = None
+    exclusive: bool | None = None
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
@@ -144,7 +151,7 @@ def _origin() -> dict[str, Arg]:
 
 def row_fields(task: Task, options: Options) -> dict[str, Arg]:
     """The fields of the job's row that differ from the defaults."""
-    fields = task.row | options.row
+    fields = task.row | options.row | key_fields(task, options)
     return {name: value for name, value in fields.items() if value != DEFAULTS.get(name)}
 
 
@@ -287,4 +294,7 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
     **{name: check_text(name) for name in WORKFLOW},
     "record": check_record,
     "labels": check_labels,
+    "concurrency_key": check_concurrency_key,
+    "concurrency_limit": check_concurrency_limit,
+    "exclusive": check_exclusive,
 }

@@ -266,7 +266,7 @@ def _pools(
             stuck=tenant.stuck_pools[name],
             backlog=queue.due,
             behind_keys=queue.behind,
-            not_due=queue.pending - queue.due,
+            not_due=queue.pending - queue.due - queue.behind,
             oldest_wait_ms=_since(queue.oldest, tenant.now),
             waits=hour.waits.get(name, Waits()),
             dead=dead.get(name, 0),
@@ -277,7 +277,7 @@ def _pools(
 
 def _tasks(tenant: _Tenant, queues: Mapping[str, _Queue], hour: Hour) -> dict[str, TaskStatus]:
     again, claims = tenant.named("again"), tenant.named("claimed")
-    all_due_seen = all(queue.due_seen == queue.due for queue in queues.values())
+    all_due_seen = all(queue.due_seen == queue.due + queue.behind for queue in queues.values())
     names = {name.rpartition("|")[0] for name in tenant.counts} | set(hour.ended)
     found: dict[str, TaskStatus] = {}
     for name in sorted(names):

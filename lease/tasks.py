@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from ..scripts.errors import BadInput, UnknownTask
 from ..scripts.fields import DEFAULTS
+from .limits import check_concurrency_key, check_concurrency_limit, check_exclusive
 from .retry import Retry
 
 _KEY = re.compile(r"[a-z0-9_-][a-z0-9_.-]{0,99}")
@@ -89,6 +90,9 @@ class Task:
     cleared_on_end: bool = False
     """Whether its unfinished jobs are canceled when their instance ends."""
     aliases: tuple[str, ...] = ()
+    concurrency_key: str | None = None
+    concurrency_limit: int = 1
+    exclusive: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.aliases, tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -107,11 +111,24 @@ class Task:
         for name, value in given.items():
             if not isinstance(value, bool):
                 raise BadInput(f"{name} {value!r:.60} of task {self.key} is not a bool", hint=f"{name}=True")
+        self._check_key()
         if not isinstance(self.retry, Retry):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(
                 f"retry {self.retry!r:.60} of task {self.key} is not a Retry",
                 hint="retry=Retry(5), with `from tenure import Retry`",
             )
+
+    def _check_key(self) -> None:
+        check_concurrency_limit(self.concurrency_limit)
+        check_exclusive(self.exclusive)
+        if self.concurrency_key is not None:
+            check_concurrency_key(self.concurrency_key)
+            if self.exclusive:
+                raise BadInput(
+                    f"task {self.key} is exclusive and has concurrency_key {self.concurrency_key!r:.60}: "
+                    "a job has one of the two",
+                    hint="leave one out",
+                )
 
     @cached_property
     def row(self) -> dict[str, str]:

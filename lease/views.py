@@ -46,6 +46,7 @@ def lease(tenant: str, row: list[bytes]) -> Lease:
         args=row[17],
         cursor=row[18],
         alone=bool(row[19]),
+        keyed=bool(row[20]),
     )
 
 
@@ -55,7 +56,7 @@ def jobs(tenant: str, reply: list[Any]) -> list[JobView]:
 
 
 def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
-    flat, packed, lease_until, errors, progress, lines, blocker, said_of_instance, deeds = one
+    flat, packed, lease_until, errors, progress, lines, blocker, facts, said_of_instance, deeds = one
     row = {name.decode(): value for name, value in pairs(flat)}
     said = {name: value.decode() for name, value in row.items() if name not in ("args", "result", "cursor")}
     text = {**DEFAULTS, **said}
@@ -100,6 +101,8 @@ def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
         labels=unpack_labels(text.get("labels")),
         flag=flag(said_of_instance) if state is State.PAUSED or said_of_instance else None,
         remaining_ms=_int(text.get("remaining")),
+        concurrency_key=text.get("concurrency_key"),
+        exclusive=bool(text.get("exclusive")),
         fire=text.get("fire"),
         fire_time=_int(text.get("fire_time")),
         background=background,
@@ -107,6 +110,7 @@ def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
         history=tuple(_deed(deed) for deed in texts(deeds)),
         progress=_progress(dict(pairs(texts(progress))), texts(lines)) if background else None,
         blocker=blocker.decode() or None,
+        facts=tuple(texts(facts)),
         read_at=read_at,
     )
 

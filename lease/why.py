@@ -92,6 +92,34 @@ def _expired(job: JobView) -> Said:
     return job.start_by, None, text, None, ("cancel ID",)
 
 
+def _key_full(job: JobView) -> Said:
+    limit, *facts = job.facts
+    holders = list(zip(facts[::4], facts[1::4], map(int, facts[2::4]), facts[3::4], strict=True))
+    told = [
+        f"job {id_} on {worker or 'a worker nobody knows'} since {rfc3339(at)}"
+        f"{' (taken from it, and it has not said that it has stopped)' if lingers else ''}"
+        for id_, worker, at, lingers in holders
+    ]
+    text = f"{_key(job)} is held by {', '.join(told)}; at most {limit} may hold it at a time."
+    cancel = [f"cancel {id_}" for id_, _, _, lingers in holders if not lingers]
+    return max(at for _, _, at, _ in holders), None, text, None, (*cancel[:1], "cancel ID")
+
+
+def _behind_others_of_key(job: JobView) -> Said:
+    limit, before = job.facts
+    text = (
+        f"{_key(job)} is free, at most {limit} may hold it at a time, and others go first: {before} stand "
+        "before it."
+    )
+    return job.run_at, None, text, None, ("reschedule ID --priority 0", "cancel ID")
+
+
+def _key(job: JobView) -> str:
+    if job.exclusive:
+        return f"It runs alone in instance {job.instance!r}, which"
+    return f"Its concurrency key {job.concurrency_key!r}"
+
+
 def _running(job: JobView) -> Said:
     since = job.attempts[-1].started_at if job.attempts else job.started_at
     text = f"It runs on {job.worker}, attempt {job.attempts[-1].number if job.attempts else 1}."
@@ -180,6 +208,8 @@ _SAID: dict[str, Callable[[JobView], Said]] = {
     "expired": _expired,
     "instance_suspended": _instance_suspended,
     "instance_ended": _instance_ended,
+    "key_full": _key_full,
+    "behind_others_of_key": _behind_others_of_key,
     "state_waiting": _waiting,
     "state_running": _running,
     "state_paused": _paused,
@@ -200,6 +230,11 @@ _CHECKS: tuple[tuple[str, tuple[str, ...], Callable[[JobView], str]], ...] = (
         lambda job: f"latest start: {rfc3339(job.start_by) if job.start_by else 'any'}",
     ),
     ("due", ("not_due",), lambda job: f"due at {rfc3339(job.run_at)}"),
+    (
+        "key",
+        ("key_full", "behind_others_of_key"),
+        lambda job: f"concurrency key: {job.instance if job.exclusive else job.concurrency_key or 'none'}",
+    ),
 )
 
 

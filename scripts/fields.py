@@ -63,6 +63,9 @@ FIELDS: dict[str, str] = {
     "pausable": "pz",
     "cleared_on_end": "ce",
     "remaining": "rm",
+    "concurrency_key": "ck",
+    "concurrency_limit": "cl",
+    "exclusive": "xc",
 }
 
 DEFAULTS: dict[str, str] = {
@@ -80,6 +83,7 @@ DEFAULTS: dict[str, str] = {
     "max_lost": "3",
     "edit": "0",
     "source": "api",
+    "concurrency_limit": "1",
 }
 
 BLOBS = (
@@ -100,6 +104,7 @@ BLOBS = (
     "repeat_rule",
     "record",
     "labels",
+    "concurrency_key",
 )
 BLOB_LIMIT = 64
 

@@ -60,7 +60,32 @@ TENANT_KEYS = (
     Key("blob", "b:{field}:{id}", "string", "a value of a job over 64 bytes", "with the row"),
     Key("history", "h:{id}", "list", "what people did to a job, the newest 100 times", "with the row"),
     Key("errors", "e:{id}", "hash", "by attempt: error summary, stack, request, response", "with the row"),
-    Key("queue", "q:{pool}", "zset", "pending jobs by priority and run_at", "the claim"),
+    Key("queue", "q:{line}", "zset", "pending jobs that may be claimed, by priority and run_at", "the claim"),
+    Key(
+        "waiters",
+        "k:{line}:{key}",
+        "zset",
+        "pending jobs of a concurrency key, in the order of their line",
+        "the claim",
+    ),
+    Key("hidden", "hid:{pool}", "zset", "those of them that no line shows", "when they are shown"),
+    Key(
+        "share",
+        "ks:{key}",
+        "hash",
+        "a concurrency key: its limit, how many heads each line shows",
+        "with its last job",
+    ),
+    Key(
+        "holders", "kh:{key}", "hash", "fence of each holder of a concurrency key to its job", "settle, reap"
+    ),
+    Key(
+        "lingering",
+        "linger",
+        "zset",
+        "holders whose job was taken from them, by the end of their lease",
+        "settle, reap",
+    ),
     Key(
         "starts",
         "start",

@@ -30,6 +30,7 @@ from redis.exceptions import RedisClusterException, RedisError, ResponseError
 
 from . import fields, keys, states, waits
 from .errors import StoreError, StoreFull, TenureError, refusal
+from .joining import joined
 from .store_errors import store_error
 
 T = TypeVar("T")
@@ -42,6 +43,8 @@ SHARED = (
     "row",
     "flag",
     "clusters",
+    "lines",
+    "keys",
     "attempt",
     "history",
     "move",
@@ -114,8 +117,9 @@ class Library:
     def __init__(self, sources: Mapping[str, str], shared: Mapping[str, str]) -> None:
         self.contracts = {name: Contract.read(name, text) for name, text in sorted(sources.items())}
         tables = [keys.lua_keys(), fields.lua_fields(), states.lua_moves(), waits.lua_waits()]
-        prelude = [*tables, *shared.values()]
-        text = "\n".join([*prelude, *(contract.lua("@") for contract in self.contracts.values())])
+        operations = [contract.lua("@") for contract in self.contracts.values()]
+        prelude = [*tables, joined(shared, operations)]
+        text = "\n".join([*prelude, *operations])
         self.version = blake2b(text.encode(), digest_size=5).hexdigest()
         prefix = f"tn_{self.version}"
         body = "\n".join([*prelude, *(contract.lua(prefix) for contract in self.contracts.values())])

@@ -205,6 +205,9 @@ class TaskOptions(TypedDict, total=False):
     startable: bool
     pausable: bool
     cleared_on_end: bool
+    concurrency_key: str | None
+    concurrency_limit: int
+    exclusive: bool
 
 
 class Registers:
@@ -305,12 +308,18 @@ class Tenure:
         background: bool = False,
         pausable: bool = False,
         cleared_on_end: bool = False,
+        concurrency_key: str | None = None,
+        concurrency_limit: int = 1,
+        exclusive: bool = False,
     ) -> Registers:
         """Register a function as the task `key`. Raises BadInput for a key that is taken, and for a function or an
         option that a worker could not use.
 
         Jobs of a `pausable` task pause while their instance is suspended; those of a task that is `cleared_on_end` are
         canceled when it ends.
+
+        At most `concurrency_limit` of a tenant's jobs with the same concurrency key run side by side, whatever their
+        tasks and pools. `exclusive` jobs run alone among those of their instance.
         """
         _check_given_key(key, "task", "reports.daily")
 
@@ -327,6 +336,9 @@ class Tenure:
                 background=background,
                 pausable=pausable,
                 cleared_on_end=cleared_on_end,
+                concurrency_key=concurrency_key,
+                concurrency_limit=concurrency_limit,
+                exclusive=exclusive,
             )
 
         return Registers(self, make)

@@ -19,7 +19,7 @@ from tenure.lease.instances import Instances
 from tenure.lease.jobs import DUE, REAP, Lease, News
 from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
 from tenure.lease.ledgers import Ledgers
-from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
+from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Stopped, Succeed
 from tenure.lease.tasks import Task
 from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
@@ -27,6 +27,7 @@ from tenure.scheduler.schedules import Fire, Schedules
 from tenure.scheduler.trigger import Trigger
 from tenure.scripts import Scripts
 from tenure.scripts.errors import Conflict, InstanceEnded, StaleFence, StoreUnreachable
+from tenure.scripts.loader import Arg
 from tenure.testing import START, Died, Faults, Invariants, dump
 
 T = TypeVar("T")
@@ -45,7 +46,18 @@ OUTCOMES: list[Outcome] = [
     GiveBack(),
     GiveBack(started=False),
 ]
+FIELDS: list[dict[str, Arg]] = [
+    {},
+    {"priority": "0"},
+    {"priority": "9"},
+    {"background": "1"},
+    {"concurrency_key": "a"},
+    {"concurrency_key": "a", "priority": "0"},
+    {"concurrency_key": "b", "concurrency_limit": "2"},
+    {"instance": "order", "exclusive": "1"},
+]
 BY_HAND: list[tuple[str, Callable[[Ledger, str], object]]] = [
+    ("cancel", lambda ledger, job_id: ledger.cancel(job_id, "changed my mind")),
     ("cancel", lambda ledger, job_id: ledger.cancel(job_id, "changed my mind")),
     ("skip", lambda ledger, job_id: ledger.skip(job_id, "not worth it")),
     ("retry", lambda ledger, job_id: ledger.retry(job_id)),
@@ -217,8 +229,7 @@ class World:
             idempotency_key=key,
             unique_mode="active",
             id=fire_id(tenant, "an id that follows from the seed", "", self.now + len(self.events)),
-            fields=self.random.choice([{}, {"priority": "0"}, {"priority": "9"}, {"background": "1"}])
-            | self.membership(),
+            fields=self.random.choice(FIELDS) | self.membership(),
         )
         answer = self.again(lambda: self.ledger(tenant).enqueue(job))
         self.acknowledged[answer.id] = tenant
@@ -252,6 +263,9 @@ class World:
             self.again(lambda: self.ledger(tenant).settle(lease, outcome))
         except StaleFence:
             self._note("outcome refused")
+            yield
+            self.again(lambda: self.ledger(tenant).settle(lease, Stopped()))
+            self._note("stopped")
         else:
             self._note(type(outcome).__name__)
             self.settled[lease.id] += isinstance(outcome, (Succeed, SkipRest))
@@ -276,7 +290,7 @@ class World:
         yield
 
     def person(self, _name: str) -> Actor:
-        if self.acknowledged and self.random.random() < 0.3:
+        if self.acknowledged and self.random.random() < 0.7:
             job_id, tenant = self.random.choice(list(self.acknowledged.items()))
             verb, act = self.random.choice(BY_HAND)
             try:
@@ -288,7 +302,7 @@ class World:
 
     def another_person(self, _name: str) -> Actor:
         """Speaks of instances, in small steps: who dies in one leaves the rest to a reaper."""
-        if self.random.random() < 0.3:
+        if self.random.random() < 0.7:
             tenant, instance = self.random.choice(TENANTS), self.random.choice(INSTANCES)
             verb, say = self.random.choice(WORDS)
             try:

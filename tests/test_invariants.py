@@ -80,14 +80,14 @@ Damage = Callable[[Scene], object]
 
 DAMAGES: list[tuple[str, str, Damage]] = [
     ("a foreign key", "I40", lambda s: s.redis.set(s.key.base + "odd", 1)),
-    ("a key of the wrong type", "I40", lambda s: s.redis.set(s.key("queue", pool="other"), 1)),
+    ("a key of the wrong type", "I40", lambda s: s.redis.set(s.key("queue", line="other"), 1)),
     ("a long field", "layout", lambda s: s.redis.hset(s.row(s.held), "b", "x" * 65)),
     ("an unknown field", "layout", lambda s: s.redis.hset(s.row(s.held), "odd", 1)),
     ("a long value gone", "layout", lambda s: s.redis.delete(s.key("blob", field="a", id=s.waiting))),
     ("a long value too many", "layout", lambda s: s.redis.set(s.key("blob", field="o", id=s.held), 1)),
     ("a row gone", "I3", lambda s: s.redis.delete(s.row(s.failed))),
-    ("no entry in the queue", "I3", lambda s: s.redis.zrem(s.key("queue", pool="advance"), s.failed)),
-    ("an entry out of order", "I3", lambda s: s.redis.zincrby(s.key("queue", pool="advance"), 1, s.failed)),
+    ("no entry in the queue", "I3", lambda s: s.redis.zrem(s.key("queue", line="advance"), s.failed)),
+    ("an entry out of order", "I3", lambda s: s.redis.zincrby(s.key("queue", line="advance"), 1, s.failed)),
     ("running, but not in the set", "I3", lambda s: s.redis.zrem(s.key("running"), s.held)),
     ("in the set, but not running", "I3", lambda s: s.redis.zadd(s.key("running"), {s.done: 1})),
     ("a latest start that nobody looks at", "I3", lambda s: s.redis.delete(s.key("starts"))),

@@ -253,7 +253,7 @@ def test_a_job_for_the_last_instant_there_is_is_seen(ledger: Ledger) -> None:
 def test_a_stray_entry_in_a_queue_stands_in_front_of_nobody(ledger: Ledger, store: Store) -> None:
     """The row decides, and the entry goes; who claims comes again at once, because there may be more behind it."""
     held = running(ledger)
-    queue = ledger.keys("queue", pool="advance")
+    queue = ledger.keys("queue", line="advance")
     store.redis.zadd(queue, {held.id: START, "01J00000000000000000000000": START})
 
     empty = ledger.claim("advance", "two", 5)

@@ -290,15 +290,19 @@ def expected(job: Job) -> dict[str, object]:
 def play(server: Server, phases: tuple[Phase, ...] = (Phase.generate, Phase.shrink)) -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         type("OnThisServer", (Machine,), {"server": server}),
-        settings=settings(
-            max_examples=EXAMPLES or 40,
-            stateful_step_count=50,
-            phases=phases,
-            deadline=None,
-            derandomize=not EXAMPLES,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
+        settings=machine_settings(phases),
+    )
+
+
+def machine_settings(phases: tuple[Phase, ...]) -> settings:
+    return settings(
+        max_examples=EXAMPLES or 40,
+        stateful_step_count=50,
+        phases=phases,
+        deadline=None,
+        derandomize=not EXAMPLES,
+        database=None,
+        suppress_health_check=list(HealthCheck),
     )
 
 

@@ -18,7 +18,8 @@ from tenure.lease.payload import pack_args, unpack_args
 from tenure.scripts import Call, Scripts
 from tenure.scripts.errors import StoreError, TenureError
 from tenure.scripts.fields import BLOB_LIMIT, DEFAULTS, FIELDS
-from tenure.scripts.loader import SHARED, Library, library
+from tenure.scripts.joining import joined
+from tenure.scripts.loader import SHARED, Library, library, sources
 from tenure.scripts.states import ENDED, MOVES, State
 from tenure.testing import START, Server
 
@@ -279,3 +280,38 @@ def test_a_script_that_touches_two_slots_fails_on_a_cluster(
 
 
 BARE = "local function run(body, KEYS, ARGV) return body(KEYS, ARGV) end"
+
+
+# -- names ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_one_shared_file_uses_alone_stays_in_it() -> None:
+    """Lua has room for 200 names in one place, and all files are one place to it."""
+    shared = {
+        "first": "local seen\nlocal function helper() return 1 end\nlocal function shown() return helper() end",
+        "second": "local MANY = 2\nlocal ONE, TWO = 1, 2 -- both\nlocal function more() return MANY + shown() end",
+    }
+
+    text = joined(shared, ["seen = more() + TWO"])
+
+    assert text.splitlines() == [
+        "local seen, shown",
+        "do",
+        "",
+        "local function helper() return 1 end",
+        "function shown() return helper() end",
+        "end",
+        "local ONE, TWO, more",
+        "do",
+        "local MANY = 2",
+        "ONE, TWO = 1, 2 -- both",
+        "function more() return MANY + shown() end",
+        "end",
+    ]
+
+
+def test_the_library_has_room_for_more_names() -> None:
+    shared = joined(sources()[1], sources()[0].values())
+    shown = re.findall(r"^local (.*)\ndo$", shared, re.MULTILINE)
+
+    assert sum(len(names.split(",")) for names in shown) < 180

@@ -133,6 +133,24 @@ def test_the_backlog_is_what_is_due_in_every_priority(ledger: Ledger, at: At) ->
     assert (seen.looked_at, seen.complete) == (11, True)
 
 
+def test_what_waits_behind_a_concurrency_key_is_told_apart(ledger: Ledger) -> None:
+    fields = {"concurrency_key": "shop:7"}
+    for _ in range(4):
+        ledger.enqueue(NewJob("sync", fields=fields))
+    ledger.enqueue(NewJob("sync", when="+1000", fields=fields))
+    ledger.enqueue(NewJob("report"))
+
+    seen = status(ledger)
+    assert (seen.backlog, seen.behind_keys, seen.not_due) == (2, 3, 1)
+    ledger.claim("advance", "one", 9)
+
+    seen = status(ledger)
+    assert (seen.backlog, seen.behind_keys, seen.not_due, seen.oldest_wait_ms) == (0, 3, 1, None)
+    sync = seen.tasks["sync"]
+    assert (sync.due, sync.not_due, sync.earliest_due, sync.latest_due) == (3, 1, START, START + 1_000)
+    assert (seen.looked_at, seen.complete) == (4, True)
+
+
 def test_nothing_due_is_no_wait(ledger: Ledger) -> None:
     ledger.enqueue(NewJob("report", when="+1000"))
 

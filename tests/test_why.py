@@ -68,6 +68,22 @@ def unwalked(flag: str) -> Callable[[Ledger], str]:
     return arrange
 
 
+def behind(key: dict[str, str], *, held: bool) -> Callable[[Ledger], str]:
+    """The second job of a key, of which the first runs or waits."""
+
+    def arrange(ledger: Ledger) -> str:
+        ledger.enqueue(NewJob("first", id=FIRST, fields=key))
+        if held:
+            claim(ledger)
+        return ledger.enqueue(NewJob("report", fields=key)).id
+
+    return arrange
+
+
+FIRST = "01JAAAAAAAAAAAAAAAAAAAAAAA"
+KEY = {"concurrency_key": "shop:7"}
+ALONE = {"instance": "order-7", "exclusive": "1"}
+
 # verdict, a job of which it is true, since when, until when, words of the sentence, what can be done
 CASES: list[tuple[str, Callable[[Ledger], str], int | None, int | None, str, list[str]]] = [
     ("claimable", made(), START, None, "free slot of pool advance on a worker that knows report",
@@ -78,6 +94,13 @@ CASES: list[tuple[str, Callable[[Ledger], str], int | None, int | None, str, lis
      ["reschedule ID --now", "cancel ID"]),
     ("not_due", between_chunks, START, START + MINUTE, "next chunk is due", ["reschedule ID --now", "cancel ID"]),
     ("expired", made(fields={"start_by": "+0"}), START, None, "Nobody started it by", ["cancel ID"]),
+    ("key_full", behind(KEY, held=True), START, None,
+     rf"key 'shop:7' is held by job {FIRST} on one since 2026-09-21T14:13:20.000Z; at most 1 may",
+     [f"cancel {FIRST}", "cancel ID"]),
+    ("key_full", behind(ALONE, held=True), START, None, f"alone in instance 'order-7', which is held by job {FIRST}",
+     [f"cancel {FIRST}", "cancel ID"]),
+    ("behind_others_of_key", behind(KEY, held=False), START, None, "'shop:7' is free, .* others go first: 1 stand",
+     ["reschedule ID --priority 0", "cancel ID"]),
     ("state_running", lambda ledger: running(ledger).id, START, START + MINUTE, "runs on one, attempt 1",
      ["watch ID", "cancel ID"]),
     ("state_waiting", placed(State.WAITING), None, None, "waits for the jobs before it", ["skip ID"]),

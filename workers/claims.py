@@ -22,6 +22,8 @@ from .trust import hold
 TENANTS = 32
 """How many tenants are visited in one batch."""
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.002, 0.5
+AHEAD_PAUSE_S = 0.02
+"""After a claim that found work for free slots only: for so long, nothing is claimed ahead."""
 TELL_S = 0.05
 """The index hears news with the next batch, or after this time."""
 
@@ -41,6 +43,19 @@ class Lookout:
     """What the last look said."""
     claiming: int = 0
     """Rows asked for and not yet answered."""
+    claiming_free: int = 0
+    """Those of them that could begin at once."""
+    ahead_from: float = 0.0
+    """Before, claim for free slots only."""
+
+    def want(self, now: float) -> int:
+        """How many rows to ask for."""
+        return (self.pool.want(now) if now >= self.ahead_from else self.pool.free) - self.claiming
+
+    @property
+    def free(self) -> int:
+        """For how many of them a slot is free."""
+        return max(0, self.pool.free - self.claiming_free)
 
     @property
     def idle(self) -> bool:
@@ -165,29 +180,36 @@ class Claims:
         return found
 
     def _want(self, lookout: Lookout, now: float) -> int:
-        want = lookout.pool.want(now) - lookout.claiming
+        want = lookout.want(now)
         return want if self.left is None else min(want, self.left)
 
     def _claims(self, lookout: Lookout, want: int) -> list[Post]:
         tenants = list(lookout.tenants)[: min(want, TENANTS)]
         found: list[Post] = []
+        free = lookout.free
         for tenant in tenants:
             del lookout.tenants[tenant]
-            found += self._claim(lookout, tenant, math.ceil(want / len(tenants)))
+            share = math.ceil(want / len(tenants))
+            found += self._claim(lookout, tenant, share, min(share, free))
+            free -= min(share, free)
         return found
 
-    def _claim(self, lookout: Lookout, tenant: str, want: int) -> list[Post]:
+    def _claim(self, lookout: Lookout, tenant: str, want: int, free: int) -> list[Post]:
         ledger = self._ledgers.of(tenant)
         # Before the claim, so that the leases are found again even if this process ends right after it. Version 0 says
         # that it is a guess, which puts off no visit; the answer to the claim says how it is.
         reap = News(tenant, REAP, self._clock.now_ms() + ledger.lease_ms, 0)
-        call = ledger.claim_call(lookout.pool.name, self._worker, want, new_token(), self._grace_ms)
+        call = ledger.claim_call(
+            lookout.pool.name, self._worker, want, new_token(), self._grace_ms, ahead=want - free
+        )
         lookout.claiming += want
+        lookout.claiming_free += free
         if self.left is not None:
             self.left -= want
 
         def read(answer: Any, sent_at: float) -> None:
             lookout.claiming -= want
+            lookout.claiming_free -= free
             if self.left is not None:
                 self.left += want
             if isinstance(answer, TenureError):
@@ -205,6 +227,8 @@ class Claims:
             self.last_at = now
             lookout.pause = 0.0
             self._heard(claim.reap)
+        elif claim.reason == "ahead":
+            lookout.ahead_from = now + AHEAD_PAUSE_S
         if self.left is not None:
             self.left -= len(claim.leases)
         self._heard(claim.news)

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Sequence
 
-from ..lease.outcome import GiveBack, Outcome
+from ..lease.outcome import GiveBack, Outcome, Stopped
 from ..lease.tasks import Registry
 from .clock import NEVER
 from .outbox import Outbox
@@ -114,11 +114,18 @@ class Crew:
 
     def withdraw(self, row: Row) -> bool:
         """Forget a row that waits for a slot; False when it does not."""
-        return self._share_of(row).remove(row)
+        waits = self._share_of(row).remove(row)
+        if waits:
+            self._forget(row)
+        return waits
 
     def take_back(self, slot: Slot, but: Row | None = None) -> None:
         """What the slot has not begun goes elsewhere, `but` nowhere."""
-        self.put_back([row for row in slot.take_back() if row is not but])
+        rows = slot.take_back()
+        if but is not None and but in rows:
+            rows.remove(but)
+            self._forget(but)
+        self.put_back(rows)
 
     def put_back(self, rows: Sequence[Row]) -> None:
         """Rows that a slot has not begun: to another one, or to the store when we stop."""
@@ -167,7 +174,7 @@ class Crew:
     def ended(self, row: Row, outcome: Outcome | None, now: float) -> None:
         """None: the ledger knows already, or others will tell it."""
         if outcome is None:
-            self._outbox.forget(row)
+            self._forget(row)
         else:
             self.tally.ended(outcome)
             self._outbox.ended(row, outcome, now)
@@ -212,6 +219,12 @@ class Crew:
         return self._by_name[row.pool].share_of(row)
 
     # Rows that do not run here.
+
+    def _forget(self, row: Row) -> None:
+        """It was taken from us. What the ledger cannot know is that we have stopped, so that its key is free."""
+        self._outbox.forget(row)
+        if row.lease.keyed:
+            self._outbox.ended(row, Stopped(), time.monotonic())
 
     def _give_back(self, row: Row, delay_ms: int = 0) -> None:
         self._outbox.ended(row, GiveBack(started=False, delay_ms=delay_ms), time.monotonic())

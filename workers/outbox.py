@@ -10,7 +10,7 @@ from typing import Any
 
 from ..lease.jobs import News
 from ..lease.ledgers import Ledgers
-from ..lease.outcome import NextChunk, Outcome, Succeed
+from ..lease.outcome import NextChunk, Outcome, Stopped, Succeed
 from ..scripts.errors import NotFound, StaleFence, TenureError
 from .clock import NEVER
 from .courier import PASSING, RETRY_S, Post
@@ -107,9 +107,11 @@ class Outbox:
                 self._not_settled(batch, answer, sent_at)
                 return
             refusals, news = answer
-            for refused in refusals:
+            for ending, refused in zip(batch, refusals, strict=True):
                 if refused is not None:
                     _say_refused(refused)
+                    if ending.row.lease.keyed:
+                        self.ended(ending.row, Stopped(), sent_at)
             self._told(news)
 
         return Post(call, read)

@@ -58,12 +58,20 @@ class Pool:
         """The rows that no slot was given."""
         return [*self.buffer, *self.unsure.values()]
 
+    @property
+    def _spare(self) -> int:
+        """How much is free in the slots, less the rows that wait for it."""
+        waiting = sum(len(share.buffer) + len(share.unsure) for share in self.shares)
+        return sum(slot.free for slot in self.slots) - waiting
+
+    @property
+    def free(self) -> int:
+        """How many rows could begin at once."""
+        return max(0, self._spare)
+
     def want(self, now: float) -> int:
         """How many rows to claim: for what is free in the slots, and ahead of the rest while jobs are short."""
-        free = sum(slot.free for slot in self.slots)
-        for share in self.shares:
-            free -= len(share.buffer) + len(share.unsure)
-        return max(0, min(WANT_LIMIT, max(0, free) + self._ahead(now, free)))
+        return max(0, min(WANT_LIMIT, self.free + self._ahead(now, self._spare)))
 
     def _ahead(self, now: float, free: int) -> int:
         mean = self.pace.mean

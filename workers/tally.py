@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..lease.outcome import Fail, GiveBack, Lose, Outcome
+from ..lease.outcome import Fail, GiveBack, Lose, Outcome, Stopped
 
 
 @dataclass(slots=True)
@@ -18,8 +18,8 @@ class Tally:
         return self.succeeded + self.failed
 
     def ended(self, outcome: Outcome) -> None:
-        """An attempt, or a chunk of one. What is given back has not ended."""
+        """An attempt, or a chunk of one. What is given back, or taken from us, has not ended here."""
         if isinstance(outcome, (Fail, Lose)):
             self.failed += 1
-        elif not isinstance(outcome, GiveBack):
+        elif not isinstance(outcome, (GiveBack, Stopped)):
             self.succeeded += 1

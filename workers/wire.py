@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 import msgpack  # pyright: ignore[reportMissingTypeStubs]
 
-from ..lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
+from ..lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Stopped, Succeed
 from ..scripts.states import Cause
 
 _codec = cast(Any, msgpack)
@@ -142,7 +142,7 @@ class Outgoing:
             return len(data)  # the other side died; who watches it will say so
 
 
-_KINDS: list[Callable[..., Any]] = [Succeed, SkipRest, NextChunk, Fail, Lose, GiveBack]
+_KINDS: list[Callable[..., Any]] = [Succeed, SkipRest, NextChunk, Fail, Lose, GiveBack, Stopped]
 
 
 def outcome_frame(outcome: Outcome) -> list[Any]:

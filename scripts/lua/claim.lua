@@ -7,6 +7,7 @@
 -- ARGV lease    ms    how long a lease lasts
 -- ARGV grace    ms    how long after its time-out a job may still be settled by its worker
 -- ARGV want     int   how many at most
+-- ARGV ahead    int   how many of them are for slots that are busy yet: those take no job with a concurrency key
 -- GIVES         {version, due of what is left or "", reason if nothing was found, next expiry of any lease or "",
 --               lease, lease, ...}
 
@@ -24,7 +25,7 @@ local function reply_of(job, lease_until)
   return {job.id, job.task, job.fence, job.attempts, text(lease_until), job.deadline, job.generation, job.failures,
     job.chunk, job.edit, job.created, job.run_at or job.created, job.background or '', get_blob(job, 'fire'),
     job.fire_time or '', job.max_attempts, get_blob(job, 'trace'), get_blob(job, 'args'), get_blob(job, 'cursor'),
-    alone(job) and '1' or ''}
+    alone(job) and '1' or '', needs_key(job) and '1' or ''}
 end
 
 local queue = K.queue(pool)
@@ -80,6 +81,7 @@ local function lease_one(job)
   soonest = math.min(soonest, lease_until)
   move('claim', job, lease_until)
   set(job, 'fence', fence)
+  occupy(job)
   set(job, 'deadline', text(deadline))
   if not job.started then set(job, 'started', text(now)) end
   open_attempt(job, fence, worker)
@@ -102,37 +104,53 @@ if memo and string.sub(memo, 1, #token) == token then
   return leases
 end
 
+-- What cannot be leased does not stand in front of the rest: a job that may not wait any longer goes where it must; any other is
+-- damage, an entry that does not follow from its row, and is put right.
+local function put_right(id, job, blocked)
+  if job and put_away(job, blocked) then return end
+  drop(queue, id)
+  if job then leave_line(job) end
+  if job and job.state == 'pending' then join_line(job) end
+end
+
 local bands, later = heads()
-local leases, ids, claimed, passed_over = {}, {}, {}, false
+local leases, ids, claimed, passed_over, kept = {}, {}, {}, false, false
 local turn = tonumber(#bands > 1 and redis.call('HGET', K.meta(), 'turn:' .. pool) or 0)
 while #leases < want do
   local id = pick(bands, turn + #leases + 1)
   if not id then break end
   local job = load(id)
   local blocked = not job or blocker(job)
-  if not blocked then
+  if blocked and not has_just_filled(job) then
+    passed_over = true
+    put_right(id, job, blocked)
+  elseif blocked then
+    -- its key was taken by another one just now; it is hidden with the rest of them
+  elseif #leases >= want - ahead and needs_key(job) then
+    kept = true -- for somebody with a free slot
+  else
     leases[#leases + 1] = lease_one(job)
     ids[#ids + 1] = id
     if not claimed[job.task] then
       claimed[job.task] = true
       claimed[#claimed + 1], claimed[#claimed + 2] = 'claimed|' .. job.task, now
     end
-  else
-    passed_over = true
-    -- an entry without a claimable row is damage: never let it stand in front of the queue
-    if not (job and put_away(job, blocked)) then drop(queue, id) end
+    if shows_more_later(job) then break end
   end
 end
 
-local left = pick(bands, 1)
-local due = (left or passed_over) and now or later
-if passed_over then tick() end -- so that who claims sees that it is due now, and comes again at once
+show_heads()
+local left
+repeat left = pick(bands, 1) until not left or not is_dropped(queue, left)
+local due = (left or passed_over or kept) and now or math.min(later or math.huge, wanted[pool] or math.huge)
+if due == math.huge then due = redis.call('EXISTS', K.hidden(pool)) == 1 and NEVER or nil end
+if passed_over or kept then tick() end -- so that who claims sees that it is due now
 local version = readvertise(pool, due)
 if #bands > 1 then redis.call('HINCRBY', K.meta(), 'turn:' .. pool, #leases) end
 if #ids > 0 then
   redis.call('SET', K.memo(pool, worker), token .. table.concat(ids, ' '), 'PX', MEMO_MS)
   redis.call('HSET', K.figures(), 'claim|' .. pool, now, unpack(claimed))
 end
-local reason = #ids > 0 and '' or (later and 'not_due' or 'no_jobs')
+local reason = #ids > 0 and '' or kept and 'ahead' or later and 'not_due' or due and 'behind_keys' or 'no_jobs'
 local first = math.min(soonest, next_expiry() or math.huge)
 return {version, due and text(due) or '', reason, first < math.huge and text(first) or '', unpack(leases)}

@@ -1,6 +1,6 @@
--- Take expired leases back: the attempt ends as lost, or as timed out when the job's deadline has passed too. And let go of
--- jobs that were not started by their latest start, of flags of instances whose time is over, and of jobs that were kept long
--- enough.
+-- Take expired leases back: the attempt ends as lost, or as timed out when the job's deadline has passed too. Let go of holders
+-- of concurrency keys that linger past theirs, of jobs that were not started by their latest start, of flags of instances whose
+-- time is over, and of jobs that were kept long enough.
 --
 -- KEYS home    hash  the tenant's meta
 -- ARGV limit   int   how many at most
@@ -22,6 +22,7 @@ for _, id in ipairs(expired) do
   if not job or job.state ~= 'running' then
     drop(K.running(), id)
   else
+    vacate(job)
     if tonumber(job.deadline) <= now then
       fail(job, 'timeout', backoff(tonumber(job.failures)), false, 'no outcome arrived before the deadline', '')
     else
@@ -52,6 +53,7 @@ local walks = {}
 for _, instance in ipairs(redis.call('ZRANGEBYSCORE', K.instances(), '-inf', text(now), 'LIMIT', 0, limit)) do
   if visit(instance) then walks[#walks + 1] = instance end
 end
+end_lingering(limit)
 
 local batches = {}
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.batch_work(), '-inf', text(now), 'LIMIT', 0, limit)) do

@@ -13,6 +13,7 @@
 -- fail       the cause        summary, stack, failure: its kind, delay: before the next attempt; payload "permanent": not again
 -- lose       killed           summary
 -- give_back  released         payload "unstarted": the handler never ran, so it was no attempt; delay: not before
+-- stopped    -                the job was taken from its holder, who has stopped: its concurrency key is free, nothing else changes
 
 local ENDS = {succeed = 'succeeded', skip = 'skipped', fail = 'failed', lose = 'failed', give_back = 'canceled'}
 
@@ -81,8 +82,12 @@ for at = FIRST, #ARGV, 11 do
   it.id, it.fence, it.kind, it.cause, it.summary, it.stack, it.failure, it.payload, it.delay, it.done, it.total =
     unpack(ARGV, at, at + 10)
   local job = load(it.id)
-  local refused = not_held(job, it.id, it.fence)
-  if not refused then
+  local refused = it.kind ~= 'stopped' and not_held(job, it.id, it.fence)
+  if it.kind == 'stopped' then
+    stop_lingering(job, it.fence)
+    answers[#answers + 1] = ''
+  elseif not refused then
+    vacate(job)
     outcome[it.kind](job, it)
     conclude(job)
     if job.state == 'succeeded' then succeeded = succeeded + 1 end

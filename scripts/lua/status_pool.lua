@@ -4,30 +4,37 @@
 -- ARGV pool  text  which pool
 -- ARGV most  int   how many jobs are looked at; due ones first, then by priority
 -- FLAGS no-writes
--- GIVES      {pending jobs, due ones, behind concurrency keys, the earliest due time that is past or "", due jobs looked at, others
---            looked at, for each task of them: {task, due, not due, earliest and latest due time}}
+-- GIVES      {pending jobs, due ones, behind concurrency keys, the earliest due time that is past or "", due jobs looked at, with
+--            those behind keys, others looked at, for each task of them: {task, due, not due, earliest and latest due time}}
 
 local queue = K.queue(pool)
-local behind = 0 -- jobs that a concurrency key holds back are counted here, and are not among the due ones
-local due, oldest, floors, from = 0, math.huge, {}, '-inf'
-repeat
-  local first = redis.call('ZRANGEBYSCORE', queue, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  if not first[1] then break end
-  local floor = math.floor(first[2] / BAND) * BAND
-  floors[#floors + 1] = floor
-  local here = redis.call('ZCOUNT', queue, text(floor), text(floor + now))
-  if here > 0 then oldest = math.min(oldest, first[2] - floor) end
-  due = due + here
-  from = text(floor + BAND)
-until false
+
+-- The priorities there are, how many jobs of them are due, and since when the first.
+local function count_due(key)
+  local floors, due, oldest, from = {}, 0, math.huge, '-inf'
+  repeat
+    local first = redis.call('ZRANGEBYSCORE', key, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    if not first[1] then return floors, due, oldest end
+    local floor = math.floor(first[2] / BAND) * BAND
+    floors[#floors + 1] = floor
+    local here = redis.call('ZCOUNT', key, text(floor), text(floor + now))
+    if here > 0 then oldest = math.min(oldest, first[2] - floor) end
+    due = due + here
+    from = text(floor + BAND)
+  until false
+end
+
+local hidden = K.hidden(pool)
+local floors, due, oldest = count_due(queue)
+local floors_behind, behind = count_due(hidden) -- not among the due ones
 
 local seen, tasks = {0, 0}, {}
 
 -- Look at jobs whose scores are from `low` to `high`; `kind` is 1 for due ones, 2 for the others.
-local function look(kind, floor, low, high)
+local function look(kind, key, floor, low, high)
   local left = most - seen[1] - seen[2]
   if left <= 0 then return end
-  local found = redis.call('ZRANGEBYSCORE', queue, low, high, 'WITHSCORES', 'LIMIT', 0, left)
+  local found = redis.call('ZRANGEBYSCORE', key, low, high, 'WITHSCORES', 'LIMIT', 0, left)
   seen[kind] = seen[kind] + #found / 2
   for at = 1, #found, 2 do
     local task, run_at = redis.call('HGET', K.row(found[at]), SHORT.task), found[at + 1] - floor
@@ -40,9 +47,19 @@ local function look(kind, floor, low, high)
   end
 end
 
-for _, floor in ipairs(floors) do look(1, floor, text(floor), text(floor + now)) end
-for _, floor in ipairs(floors) do look(2, floor, '(' .. text(floor + now), text(floor + BAND - 1)) end
-local answer = {redis.call('ZCARD', queue), due, behind, oldest < math.huge and text(oldest) or '', seen[1], seen[2]}
+local function look_at_due(key, of)
+  for _, floor in ipairs(of) do look(1, key, floor, text(floor), text(floor + now)) end
+end
+
+local function look_at_later(key, of)
+  for _, floor in ipairs(of) do look(2, key, floor, '(' .. text(floor + now), text(floor + BAND - 1)) end
+end
+
+look_at_due(queue, floors)
+look_at_due(hidden, floors_behind)
+look_at_later(queue, floors)
+look_at_later(hidden, floors_behind)
+local answer = {redis.call('ZCARD', queue) + redis.call('ZCARD', hidden), due, behind, oldest < math.huge and text(oldest) or '', seen[1], seen[2]}
 for _, of in pairs(tasks) do
   answer[#answer + 1] = {of[1], of[2], of[3], text(of[4]), text(of[5])}
 end

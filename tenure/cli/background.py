@@ -32,11 +32,18 @@ def background() -> None:
 @click.option(
     "--key", help="Idempotency key: while a task with this key is active, starting again answers that one."
 )
+@click.option("--concurrency-key", help="Of the jobs with this key, only so many run at a time.")
 @click.option("--app", "app_name", metavar="MODULE:APP", help="Where the task is registered; or TENURE_APP.")
 @tenant_option
 @output_option
 def start(
-    task: str, arguments: str | None, key: str | None, app_name: str | None, tenant: str, as_json: bool
+    task: str,
+    arguments: str | None,
+    key: str | None,
+    concurrency_key: str | None,
+    app_name: str | None,
+    tenant: str,
+    as_json: bool,
 ) -> None:
     """Start TASK. JSON is an object of named arguments, or an array of positional ones.
 
@@ -51,7 +58,8 @@ def start(
                 f"task {found.key!r} is no background task",
                 hint=f'register it with @app.background("{found.key}")',
             )
-        job = app.enqueue(found, args, kwargs, Options(tenant=tenant, idempotency_key=key))
+        options = Options(tenant=tenant, idempotency_key=key, concurrency_key=concurrency_key)
+        job = app.enqueue(found, args, kwargs, options)
         view = job.get()
     finally:
         app.close()

@@ -8,7 +8,7 @@ works out every set, list and count from the rows alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,9 @@ from ..scripts.errors import BadInput
 from ..scripts.fields import BLOB_LIMIT, BLOBS, DEFAULTS, FIELDS
 from ..scripts.keys import INDEX_KEYS, TENANT_KEYS, parse
 from ..scripts.states import BY_HAND, ENDED, Cause, DeadReason, State
+from .compare import same as _same
 from .dump import Dump
+from .lines import keys_are_held_by_those_who_run, lines_follow_from_rows
 
 BAND = 1 << 42
 SAFE_INTEGER = 1 << 53
@@ -280,13 +282,6 @@ def _the_holder_is_known(tenant: Tenant) -> Said:
 
 def _sets_follow_from_rows(tenant: Tenant) -> Said:
     rows = tenant.rows
-    pools = {row.fields["pool"] for row in rows} | {pool for (pool,) in tenant.all("queue")}
-    for pool in sorted(pools):
-        expected = {
-            row.id: row.rank for row in rows if row.state is State.PENDING and row.fields["pool"] == pool
-        }
-        found = {id_.decode(): score for id_, score in tenant.all("queue").get((pool,), {}).items()}
-        yield from _same("I3", f"queue of pool {pool}", found, expected)
     starts = {row.id: float(row.fields["start_by"]) for row in rows if row.owes_its_start}
     yield from _same("I3", "latest starts", _scores(tenant.one("starts", {})), starts)
     yield from _same("I3", "running", _members(tenant.one("running", {})), _in_state(rows, State.RUNNING))
@@ -666,6 +661,8 @@ _RULES: tuple[Callable[[Tenant], Said], ...] = (
     _attempts_are_numbered,
     _budgets_hold,
     _the_holder_is_known,
+    lines_follow_from_rows,
+    keys_are_held_by_those_who_run,
     _sets_follow_from_rows,
     _counts_follow_from_rows,
     _figures_follow_from_rows,
@@ -710,16 +707,6 @@ def _step(before: Row, after: Row) -> Said:
 
 
 # -- small things -----------------------------------------------------------------------------------------------------
-
-
-def _same(number: str, what: str, found: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Said:
-    if found != expected:
-        extra = {key: value for key, value in found.items() if expected.get(key, _ABSENT) != value}
-        missing = {key: value for key, value in expected.items() if found.get(key, _ABSENT) != value}
-        yield number, f"{what}: has {extra or 'nothing'} too much, lacks {missing or 'nothing'}"
-
-
-_ABSENT = object()
 
 
 def _clock(tenant: Tenant) -> int:

@@ -48,6 +48,12 @@ def test_started_again_under_its_key_it_is_the_same_task(cli: Cli, app: Tenure) 
     assert first["id"] == again["id"]
 
 
+def test_it_may_need_a_concurrency_key(cli: Cli, app: Tenure) -> None:
+    said = cli("background", "start", "shop.count", "[3]", "--concurrency-key", "shop:7", "--app", "shop:app")
+
+    assert app.jobs.get(said.out.strip()).concurrency_key == "shop:7"
+
+
 def test_another_start_under_the_same_key_is_refused(cli: Cli, app: Tenure) -> None:
     start = ("background", "start", "shop.count", "--key", "once", "--app", "shop:app")
     cli(*start, '{"to": 3}')

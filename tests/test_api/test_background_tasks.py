@@ -57,6 +57,21 @@ def test_a_task_says_which_record_it_works_for(client: TestClient) -> None:
         assert pointers(refused(answer, 400, "BAD_INPUT")) == wrong
 
 
+def test_of_the_tasks_with_a_concurrency_key_one_runs_at_a_time(client: TestClient, hand: Hand) -> None:
+    first, second = (start(client, concurrencyKey="shop:7") for _ in range(2))
+
+    hand.take()
+
+    assert client.get(f"/jobs/{first['id']}").json()["concurrencyKey"] == "shop:7"
+    why = client.get(f"/jobs/{second['id']}/why").json()
+    assert (why["verdict"], why["checks"][-1]) == (
+        "key_full",
+        {"name": "key", "state": "no", "text": "concurrency key: shop:7"},
+    )
+    answer = client.post("/background-tasks", json={"task": "orders.sync", "concurrencyKey": "x" * 201})
+    assert pointers(refused(answer, 400, "BAD_INPUT")) == ["/concurrencyKey"]
+
+
 def test_the_key_is_free_again_when_the_task_has_ended(client: TestClient, hand: Hand) -> None:
     first = start(client, idempotencyKey="sync-north")
     hand.work(Succeed())

@@ -189,6 +189,7 @@ def test_why_has_the_fields_of_the_contract(client: TestClient, shop: Tenure) ->
         ("instance", "ok"),
         ("start_by", "ok"),
         ("due", "no"),
+        ("key", "not_reached"),
     ]
     assert seen["do"][0] == f"tenure jobs reschedule {job_id} --now"
 

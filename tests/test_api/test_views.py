@@ -214,6 +214,7 @@ def test_a_job_has_the_fields_of_the_contract() -> None:
             "definitionVersion",
         ),
         *("executionId", "workItemId", "repeatRule", "record", "labels", "idempotencyKey", "concurrencyKey"),
+        "exclusive",
         *("operationKey", "revision"),
     ]
     (attempt,) = job_with_attempts(VIEW)["attemptList"]  # type: ignore[misc, attr-defined]

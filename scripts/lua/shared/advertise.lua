@@ -13,6 +13,7 @@ end
 
 -- What the tenant index has to hear of all that came into queues in this operation: {pool, due, version}, one for each pool that is due sooner.
 local function news()
+  show_heads()
   local told = {}
   for pool, due in pairs(wanted) do
     local version = advertise(pool, due)
@@ -21,13 +22,13 @@ local function news()
   return told
 end
 
--- When the reaper is next wanted: the next end of a lease, of a job or a named one, or the next latest start, past the first
--- `jobs`, `names` and `starts` of them, or the next visit to an instance or a batch; nil when there is none. One of them alone
--- would hide an earlier one of another.
+-- When the reaper is next wanted: the next end of a lease, of a job, a named one or one that lingers, or the next latest start,
+-- past the first `jobs`, `names` and `starts` of them, or the next visit to an instance or a batch; nil when there is none. One
+-- of them alone would hide an earlier one of another.
 local function next_expiry(jobs, names, starts)
   local soonest = math.huge
-  for key, past in pairs({[K.running()] = jobs or 0, [K.leases()] = names or 0, [K.starts()] = starts or 0, [K.instances()] = 0,
-    [K.batch_work()] = 0}) do
+  for key, past in pairs({[K.running()] = jobs or 0, [K.leases()] = names or 0, [K.starts()] = starts or 0,
+      [K.instances()] = 0, [K.batch_work()] = 0, [K.lingering()] = 0}) do
     soonest = math.min(soonest, redis.call('ZRANGE', key, past, past, 'WITHSCORES')[2] or math.huge)
   end
   return soonest < math.huge and soonest or nil

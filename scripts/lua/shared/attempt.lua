@@ -19,6 +19,18 @@ local function write_attempt(job, attempt)
     text(attempt.start), attempt.length, text(attempt.chunks)}, ' '))
 end
 
+-- The attempt that was made under a fence, with its worker; of one that is not on record an empty one.
+local function attempt_under(job, fence)
+  for number = tonumber(job and job.attempts or 0), 1, -1 do
+    local attempt = read_attempt(job, number)
+    if attempt.fence == fence then
+      attempt.worker = job.packed['w' .. number]
+      return attempt
+    end
+  end
+  return {worker = '', start = now}
+end
+
 -- A claim opens the next attempt, or goes on with the one that a finished chunk left open.
 local function open_attempt(job, fence, worker)
   local attempt = last_attempt(job)

@@ -6,7 +6,8 @@
 
 local entered, namespace, tenant, now, now_text, now_us, clock, ticked, born
 local MINUTE_MS = 60000
-local counts, figures, minutes, places, wanted
+local counts, figures, minutes, places, wanted, touched
+local show_heads -- of concurrency keys: see keys.lua
 
 local function text(number)
   if number ~= now then return string.format('%.0f', number) end
@@ -28,7 +29,7 @@ local function enter(home, virtual)
     now_us = now * 1000
   end
   now_text, clock, ticked, born = nil, nil, false, nil
-  counts, figures, minutes, places, wanted = {}, {}, {}, {}, {}
+  counts, figures, minutes, places, wanted, touched = {}, {}, {}, {}, {}, {}
 end
 
 -- A time as callers write it: empty is now, "+N" is N ms from now, else epoch ms. A past instant is now: what is due since then
@@ -91,6 +92,11 @@ local function drop(key, member)
   add(key, false, member)
 end
 
+-- Whether this operation has taken it out.
+local function is_dropped(key, member)
+  return places[key] ~= nil and places[key][member] == false
+end
+
 -- A job that can be claimed from `due` on came into its pool's queue: see `news`.
 local function queued(pool, due)
   wanted[pool] = math.min(wanted[pool] or due, due)
@@ -149,6 +155,7 @@ local function add_up(key, fields)
 end
 
 local function flush()
+  if next(touched) then show_heads() end
   for key, members in pairs(places) do place(key, members) end
   if next(counts) then add_up(K.counts(), counts) end
   if next(figures) then add_up(K.figures(), figures) end

@@ -17,6 +17,7 @@ local function create(id, task, pool, run_at, fields)
   if state ~= 'pending' then arrive(job, state) end
   if state == 'canceled' then clear_word(job) end
   save(job)
+  tell_limit(job)
   join_set(job)
   redis.call('RPUSH', K.journal(task), id)
   count(task, state, 1)

@@ -1,13 +1,7 @@
 -- The only place where a job's state changes: the table MOVES decides, and the sets by state follow.
 
-local BAND = 4398046511104 -- 2^42 ms: one priority's stretch of scores in a pool's queue, 139 years long
-
 local STOPPED = {dead = true, failed = true, canceled = true, paused = true, waiting = true}
 local ENDED = {dead = true, failed = true, canceled = true, succeeded = true}
-
-local function rank(job)
-  return text(tonumber(job.priority) * BAND + tonumber(job.run_at or job.created))
-end
 
 -- Whether the job must be started by an instant, and never was.
 local function owes_its_start(job)
@@ -27,8 +21,9 @@ local function leave_set(job)
   count_apart(job, -1)
   if owes_its_start(job) then drop(K.starts(), job.id) end
   if job.state == 'pending' then
-    drop(K.queue(job.pool), job.id)
+    leave_line(job)
   elseif job.state == 'running' then
+    linger(job)
     drop(K.running(), job.id)
   elseif STOPPED[job.state] then
     drop(K.stopped(job.state), job.id)
@@ -40,8 +35,7 @@ local function join_set(job, lease_until)
   count_apart(job, 1)
   if owes_its_start(job) then add(K.starts(), job.start_by, job.id) end
   if job.state == 'pending' then
-    add(K.queue(job.pool), rank(job), job.id)
-    queued(job.pool, tonumber(job.run_at or job.created))
+    join_line(job)
   elseif job.state == 'running' then
     add(K.running(), text(lease_until), job.id)
   elseif job.state == 'succeeded' then

@@ -64,7 +64,10 @@ local function pending_places()
   local places = {}
   for _, field in ipairs(redis.call('HKEYS', K.meta())) do
     local pool = string.match(field, '^due:(.*)$')
-    if pool then places[#places + 1] = {pool = pool, key = K.queue(pool)} end
+    if pool then
+      places[#places + 1] = {pool = pool, key = K.queue(pool)}
+      places[#places + 1] = {pool = pool, key = K.hidden(pool)}
+    end
   end
   return places
 end

@@ -10,8 +10,9 @@ local function flat(map)
   return list
 end
 
--- {row, packed, lease expiry, errors, progress, lines, blocker, the flag of the instance that holds it back, history}, defaults
--- left out; all but the blocker, the lines and the history are flat lists of names and values. {} when there is no such job.
+-- {row, packed, lease expiry, errors, progress, lines, blocker, what that is about, the flag of the instance that holds it back,
+-- history}, defaults left out; all but the blocker, what it is about, the lines and the history are flat lists of names and values.
+-- {} when there is no such job.
 -- `lines` and `deeds` are how many log lines and entries of its history it shows, the newest.
 local function shown(id, lines, deeds)
   local job = load(id)
@@ -23,6 +24,6 @@ local function shown(id, lines, deeds)
     redis.call('HGETALL', K.errors(id)),
     job.background and redis.call('HGETALL', K.progress(id)) or {},
     job.background and lines > 0 and redis.call('LRANGE', K.lines(id), -lines, -1) or {},
-    why, HELD[why] and job.instance and redis.call('HGETALL', K.instance(job.instance)) or {},
+    why, facts_of(job, why), HELD[why] and job.instance and redis.call('HGETALL', K.instance(job.instance)) or {},
     deeds > 0 and redis.call('LRANGE', K.history(id), -deeds, -1) or {}}
 end

@@ -1,0 +1,67 @@
+"""How many jobs may run side by side: the options that say so, each with its rule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..scripts.errors import BadInput
+from .context import is_text
+
+if TYPE_CHECKING:
+    from .requests import Options
+    from .tasks import Task
+
+KEY_LIMIT = 200
+MOST_HOLDERS = 1_000_000
+
+
+def key_fields(task: Task, options: Options) -> dict[str, str]:
+    """The fields of a job's row that name its concurrency key; none if it has none. Raises BadInput."""
+    asked = options.concurrency_key is not None or options.concurrency_limit is not None or options.exclusive
+    if not asked and task.concurrency_key is None and not task.exclusive:
+        return {}
+    key = task.concurrency_key if options.concurrency_key is None else options.concurrency_key
+    exclusive = task.exclusive if options.exclusive is None else options.exclusive
+    limit = task.concurrency_limit if options.concurrency_limit is None else options.concurrency_limit
+    if exclusive and key is not None:
+        raise BadInput(
+            f"exclusive and concurrency_key {key!r:.60} are both given: a job has one of the two",
+            hint="leave one out; exclusive=False where the task is exclusive",
+        )
+    if exclusive and not options.instance:
+        raise BadInput(
+            f"a job of {task.key} is to be exclusive in its instance, and has none",
+            hint="instance='order-7', or exclusive=False",
+        )
+    if options.concurrency_limit is not None and key is None:
+        raise BadInput(
+            f"concurrency_limit {limit} is given without a concurrency_key",
+            hint="concurrency_key='shop:7' says what the limit is of",
+        )
+    if exclusive:
+        return {"exclusive": "1"}
+    return {} if key is None else {"concurrency_key": key, "concurrency_limit": str(limit)}
+
+
+def check_concurrency_key(key: object) -> None:
+    """Return if `key` may be one, else refuse it."""
+    if not is_text(key, 1, KEY_LIMIT):
+        raise BadInput(
+            f"concurrency_key {key!r:.60} is not allowed: text of 1 to {KEY_LIMIT} bytes",
+            hint="concurrency_key='shop:7'",
+        )
+
+
+def check_concurrency_limit(limit: object) -> None:
+    """Return if so many jobs may hold a key, else refuse it."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_HOLDERS:
+        raise BadInput(
+            f"concurrency_limit {limit!r:.60} is not allowed: a number from 1 to {MOST_HOLDERS:,}",
+            hint="the default is 1",
+        )
+
+
+def check_exclusive(exclusive: object) -> None:
+    """Return if it says whether a job is exclusive, else refuse it."""
+    if not isinstance(exclusive, bool):
+        raise BadInput(f"exclusive {exclusive!r:.60} is not a bool", hint="exclusive=True")
