@@ -7,6 +7,8 @@ import random
 import signal
 from pathlib import Path
 
+import pytest
+
 from tenure.testing import wait_until
 
 from .test_worker import Shop, Start, env, lines, note, shop, worker
@@ -17,11 +19,14 @@ __all__ = ["env", "note", "shop", "worker"]  # fixtures
 JOBS, KILLS = 400, 8
 
 
-def test_what_is_killed_at_random_loses_nothing(worker: Start, shop: Shop, note: Path) -> None:
+@pytest.mark.parametrize("pool", ["advance", "io"])
+def test_what_is_killed_at_random_loses_nothing(pool: str, worker: Start, shop: Shop, note: Path) -> None:
+    """In a lane, too, where one death is that of many; what died with others runs alone then."""
     chance = random.Random(7)
-    jobs = [shop.make("mark", str(note), max_lost=100) for _ in range(JOBS // 2)]
-    jobs += [shop.make("nap", str(note), 0.02, max_lost=100) for _ in range(JOBS // 2)]
-    workers = [worker(lease_ms=1_000) for _ in range(2)]
+    mark, nap = ("mark", "nap") if pool == "advance" else ("mark.beside", "nap.beside")
+    jobs = [shop.make(mark, str(note), pool=pool, max_lost=100) for _ in range(JOBS // 2)]
+    jobs += [shop.make(nap, str(note), 0.02, pool=pool, max_lost=100) for _ in range(JOBS // 2)]
+    workers = [worker(pool, lease_ms=1_000) for _ in range(2)]
 
     for kill in range(1, KILLS + 1):
         wait_until(lambda enough=kill * JOBS // 20: len(lines(note)) > enough, "some more jobs to run")
@@ -30,7 +35,7 @@ def test_what_is_killed_at_random_loses_nothing(worker: Start, shop: Shop, note:
         os.kill(victim, signal.SIGKILL)
         wait_until(lambda victim=victim: not alive(victim), "its death")
         if workers[at].process.poll() is not None or not workers[at].family():
-            workers[at] = worker(lease_ms=1_000)
+            workers[at] = worker(pool, lease_ms=1_000)
 
     for job in jobs:
         view = shop.ended(job, seconds=30)

@@ -315,6 +315,18 @@ async def meets(path: str, company: int) -> int:
     return os.getpid()
 
 
+@app.task("mark.beside", pool="io")
+async def mark_beside(ctx: Ctx, path: str) -> None:
+    await asyncio.sleep(0)
+    mark(ctx, path)
+
+
+@app.task("nap.beside", pool="io", timeout="20s")
+async def nap_beside(ctx: Ctx, path: str, seconds: float) -> None:
+    write(path, ctx.fence, os.getpid())
+    await asyncio.sleep(seconds)
+
+
 @app.task("waits", pool="io", timeout="60s")
 async def waits(ctx: Ctx, path: str) -> int:
     """Ends when the file `path.go` is there."""

@@ -38,13 +38,15 @@ class Slot:
         self.rows: dict[int, Row] = {}
         self.told: dict[int, Told] = {}
         """By the numbers of rows."""
+        self.pressed: set[int] = set()
+        """By number, those that were told again."""
         self.blamed: set[int] = set()
         """By number, who held its event loop each time it was asked for a job that is out of time; 0: nobody."""
         self.pid: int | None = None
         self.jobs = self.memory_kb = 0
         self.moved_at = self.made_at = time.monotonic()
         """Since when nothing has ended in it."""
-        self.pressed_at = 0.0
+        self.looked_at = 0.0
         """When its jobs were last looked through for what must end."""
         self.leaving = False
         self.doomed = False
@@ -80,9 +82,10 @@ class Slot:
     @property
     def open(self) -> bool:
         """Whether it may be given more. Not before it is born: a fork server that is stopped bears nobody. Not while a
-        job in it is told to stop: it may have to be killed for that, with all that it runs."""
+        job in it does not stop though it was told to: it may have to be killed for that, with all that it runs."""
         going = self.leaving or self.doomed or self.gone_at is not None
-        return self.pid is not None and not (going or self.told or self.stalled_until)
+        stuck = self.pressed if self.width > 1 else self.told
+        return self.pid is not None and not (going or stuck or self.stalled_until)
 
     @property
     def free(self) -> int:
@@ -150,6 +153,7 @@ class Slot:
         """A row it was given has ended, or came back."""
         del self.rows[row.number]
         self.told.pop(row.number, None)
+        self.pressed.discard(row.number)
         self.blamed.clear()
         self.moved_at = now
 
@@ -205,6 +209,7 @@ class Slot:
                 return NEVER
             if now >= told.press_at:
                 told.press_at = NEVER
+                self.pressed.add(number)
                 self._words.put([Tell.STOP, number, told.why])
                 if self.width == 1:
                     self._zygote.kill(self.key, signal.SIGTERM)

@@ -59,9 +59,9 @@ class Stopping:
     def _press(self, slot: Slot, now: float) -> float:
         if slot.doomed or not slot.rows:
             return NEVER
-        if now < slot.pressed_at + REST_S and slot.width > 1:
-            return slot.pressed_at + REST_S
-        slot.pressed_at = now
+        if now < slot.looked_at + REST_S and slot.width > 1:
+            return slot.looked_at + REST_S
+        slot.looked_at = now
         again = slot.press(now)
         due: list[tuple[Row, Why]] = []
         for row in slot.running:
