@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -314,6 +315,11 @@ def registry(tmp_path: Path) -> Registry:
         note.write_text(str(os.getpid()))
         time.sleep(600)
 
+    async def commits_twice(ctx: Ctx) -> list[str]:
+        asked = [ctx.acheckpoint({"at": at}) for at in (1, 2)]
+        return [type(one).__name__ for one in await asyncio.gather(*asked, return_exceptions=True)]
+
+    registry.add(Task("commits.twice", commits_twice))
     registry.add(Task("wait", wait))
     registry.add(Task("size", lambda data: len(data)))
     return registry
@@ -380,6 +386,20 @@ def test_long_arguments_are_handed_over_when_they_are_asked_for(zygote: Zygote) 
     wait_until(slot.push, "the arguments to be sent")
 
     assert outcome_of(next_frame(slot)[3]) == Succeed(pack(200_000, what=""))
+    slot.close()
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_questions_of_one_job_are_answered_in_their_order(zygote: Zygote, width: int) -> None:
+    slot = Slot(1, "advance", zygote, width)
+    give(slot, row(1, "commits.twice"))
+    said: list[list[Any]] = []
+    wait_until(lambda: said.extend(slot.said()) or len(said) == 2, "both questions")
+
+    slot.answer(1, None)
+    slot.answer(1, "a later claim has taken over")
+
+    assert outcome_of(next_frame(slot)[3]) == Succeed(pack(["NoneType", "StaleFence"], what=""))
     slot.close()
 
 

@@ -149,7 +149,7 @@ def test_one_of_many_is_canceled_and_the_others_go_on(worker: Start, lane: Lane)
 
     lane.shop.ledger.cancel(first)
 
-    wait_until(lambda: ["CancelledError", "True"] in lane.said(first), "the task to be told")
+    wait_until(lambda: ["CancelledError", "True"] in lane.said(first), "the task to be told", seconds=8)
     after = lane.make("waits")
     assert {lane.pid(after)} == pid, "the process lives on"
     lane.go()
@@ -376,5 +376,5 @@ def test_a_lane_is_replaced_after_enough_jobs_though_one_in_it_goes_on(worker: S
     assert unpack(view.result) != old
     assert lane.shop.view(long).status == "running"
     lane.shop.ledger.cancel(long)
-    wait_until(lambda: not alive(old), "the end of the old process")
+    wait_until(lambda: not alive(old), "the end of the old process", seconds=8)
     assert ["CancelledError", "True"] in lane.said(long), "it was found where it is"
