@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import ctypes
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -181,6 +182,28 @@ def holds_gil(path: str) -> None:
 @app.task("segfault")
 def segfault() -> None:
     ctypes.string_at(0)
+
+
+@app.task("overflow")
+def overflow() -> None:
+    """Recursion through C, which no limit of Python's stops in time."""
+    sys.setrecursionlimit(1 << 30)
+
+    @ctypes.CFUNCTYPE(None)
+    def again() -> None:
+        again()
+
+    again()
+
+
+@app.task("hog", retry=Retry(1))
+def hog() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, hard))
+    try:
+        bytearray(1 << 32)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 @app.task("exit")
