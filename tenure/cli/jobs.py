@@ -123,6 +123,8 @@ def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:
     yield "message", job.progress.message or None if job.progress else None
     yield "created", local_time(job.created_at)
     yield "due", local_time(job.run_at) if job.status is State.PENDING else None
+    yield "time left", None if job.remaining_ms is None else f"{lasted(job.remaining_ms)}, when it is resumed"
+    yield "instance", job.instance
     yield "start by", _time(job.start_by)
     yield "started", _time(job.started_at)
     yield "finished", _time(job.finished_at)

@@ -88,3 +88,13 @@ def test_why_of_nothing_or_of_two_things_is_a_mistake(cli: Cli, job: str, words:
 
     assert (refused.code, refused.out) == (2, "")
     assert "next: " in refused.err
+
+
+def test_a_paused_job_shows_its_instance_and_the_time_it_has_left(cli: Cli, job: str) -> None:
+    cli("instances", "pause", "order-7")
+
+    shown = cli("jobs", "show", job).out
+
+    assert "instance   order-7\n" in shown
+    assert "when it is resumed\n" in shown
+    assert "waits for  state_paused\n" in shown
