@@ -65,6 +65,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/background-tasks", get=background.list, post=background.start),
         resource("/background-tasks/{id}", get=background.get),
         resource("/background-tasks/{id}/cancel", post=background.cancel),
+        resource("/background-tasks/{id}/retry", post=background.retry),
         Route("/background-tasks/{id}/events", Events(app, hub).follow),
         resource("/jobs", get=jobs.list),
         resource("/jobs/summary", get=jobs.summary),

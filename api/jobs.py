@@ -25,7 +25,7 @@ from .status_views import runtime_status as status_view
 from .who import who
 
 STOP = ("tenant", "reason")
-RETRY = ("tenant", "reason", "args", "kwargs", "runAt", "after", "generation", "force")
+RETRY = ("tenant", "reason", "from", "args", "kwargs", "runAt", "after", "generation", "force")
 RESCHEDULE = ("tenant", "reason", "runAt", "after", "priority", "revision")
 CONFIRM = ("tenant", "reason", "happened", "note")
 MOST = 1 << 53
@@ -72,7 +72,8 @@ class Jobs:
     def retry(self, request: Request, body: bytes) -> Response:
         """Begin a new round; the same request again, in the round that it began, changes nothing."""
         fields = Fields.of_body(body, RETRY)
-        when, force, reason = _when(fields), fields.flag("force"), fields.text("reason") or ""
+        when, force, reason = read_when(fields), fields.flag("force"), fields.text("reason") or ""
+        from_start = read_from(fields)
         generation = fields.optional_number("generation", 1, MOST)
         edited = fields.given("args") or fields.given("kwargs")
         args, kwargs = fields.array("args"), fields.object("kwargs")
@@ -84,6 +85,7 @@ class Jobs:
             return ledger.retry(
                 job_id,
                 args=others,
+                from_start=from_start,
                 when=when,
                 generation=generation,
                 reason=reason,
@@ -105,7 +107,7 @@ class Jobs:
     def reschedule(self, request: Request, body: bytes) -> Response:
         """Give a pending job another due time, another priority, or both."""
         fields = Fields.of_body(body, RESCHEDULE)
-        when, priority = _when(fields), fields.optional_number("priority", 0, 9)
+        when, priority = read_when(fields), fields.optional_number("priority", 0, 9)
         revision = fields.optional_number("revision", 1, MOST)
         reason = fields.text("reason") or ""
         if not any(map(fields.given, ("runAt", "after", "priority"))):
@@ -142,7 +144,12 @@ class Jobs:
         return answer(views.job(ledger.get(job_id)))
 
 
-def _when(fields: Fields) -> int | str | None:
+def read_from(fields: Fields) -> bool:
+    """Whether a retry begins from the start, and not at the last checkpoint."""
+    return fields.choice("from", ("checkpoint", "start"), "checkpoint") == "start"
+
+
+def read_when(fields: Fields) -> int | str | None:
     """A due time as the ledger takes it: `runAt` is an instant or "now", `after` a duration."""
     run_at, after = fields.text("runAt"), fields.text("after")
     if run_at is not None and after is not None:

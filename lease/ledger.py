@@ -277,6 +277,7 @@ class Ledger:
         job_id: str,
         *,
         args: bytes | None = None,
+        from_start: bool = False,
         when: int | str | None = None,
         generation: int | None = None,
         reason: str = "",
@@ -284,6 +285,7 @@ class Ledger:
         force: bool = False,
     ) -> bool:
         """Begin a new round of a job that failed, is dead or was canceled, with other arguments if `args` are given.
+        It goes on from its last checkpoint, unless it gets others or is to begin from the start.
 
         Answers whether this call began it: the same call again finds the round it began and changes nothing. With
         `generation` that holds for good, and it is refused with StalePlan if the job is in another one. Raises
@@ -295,10 +297,13 @@ class Ledger:
         fields: dict[str, Arg] = {
             "id": job_id,
             "generation": _text(generation),
-            "request": digest("retry", str(when), str(edited), args or b""),
+            "request": digest(
+                "retry", str(when), str(edited), args or b"", *(["start"] if from_start else [])
+            ),
             "when": "" if when is None else when,
             "edited": "1" if edited else "",
             "args": args or b"",
+            "from_start": "1" if from_start else "",
             "reason": reason,
             "by": by,
             "force": "1" if force else "",

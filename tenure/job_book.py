@@ -126,6 +126,7 @@ class JobBook(FailureBook):
         *,
         args: Sequence[Any] | None = None,
         kwargs: Mapping[str, Any] | None = None,
+        from_start: bool = False,
         after: Duration | None = None,
         at: datetime | None = None,
         generation: int | None = None,
@@ -136,9 +137,10 @@ class JobBook(FailureBook):
     ) -> bool:
         """Begin a new round of a job that failed, is dead or was canceled; answers whether this call began it.
 
-        It goes on from its last checkpoint. With `args` or `kwargs`, which replace all it had, it starts from the
-        beginning; its task must be registered here. See Ledger.retry for `generation` and what it raises. `force`,
-        which needs a reason, retries also a job of whose last outside call nobody knows whether it happened.
+        It goes on from its last checkpoint, or begins `from_start`. With `args` or `kwargs`, which replace all it had,
+        it starts from the beginning; its task must be registered here. See Ledger.retry for `generation` and what it
+        raises. `force`, which needs a reason, retries also a job of whose last outside call nobody knows whether it
+        happened.
         """
         if force and not reason:
             raise BadInput("force needs a reason", hint="say how you know that it has not happened")
@@ -149,6 +151,7 @@ class JobBook(FailureBook):
         return ledger.retry(
             job_id,
             args=others,
+            from_start=from_start,
             when=when,
             generation=generation,
             reason=reason,

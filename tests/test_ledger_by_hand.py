@@ -90,6 +90,39 @@ def test_a_retried_background_task_goes_on_from_its_last_checkpoint(ledger: Ledg
     assert (progress.done, progress.total) == (100, 300)
 
 
+@pytest.mark.parametrize("cursor", [b"after 100", b"after 100" * 20])
+def test_a_background_task_may_be_retried_from_the_start(ledger: Ledger, cursor: bytes) -> None:
+    """The same work under the same operation key: what it has done outside is still done."""
+    lease = running(ledger, args=b"args", fields={"background": "1"})
+    ledger.settle(lease, NextChunk(cursor, done=100, total=300, message="a hundred"))
+    ledger.settle(claim(ledger), Fail("broken", permanent=True))
+
+    ledger.retry(lease.id, from_start=True)
+    again = claim(ledger)
+
+    assert (again.cursor, again.chunk, again.args, again.operation_key) == (
+        b"",
+        0,
+        b"args",
+        lease.operation_key,
+    )
+    progress = view(ledger, lease).progress
+    assert progress is not None
+    assert (progress.done, progress.total, progress.message) == (None, None, "")
+
+
+def test_a_retry_from_the_start_sent_again_is_one_and_no_other_retry(
+    ledger: Ledger, faults: Faults, store: Store
+) -> None:
+    lease = dead(ledger)
+
+    began = again(faults, "retry", lambda: ledger.retry(lease.id, from_start=True))
+
+    assert not began
+    with store.unchanged(), pytest.raises(WrongState):
+        ledger.retry(lease.id)
+
+
 @pytest.mark.parametrize("others", [b"others", b"o" * 100, b""])
 @pytest.mark.parametrize("first", [b"args", b"a" * 100, b""])
 def test_other_arguments_are_other_work_from_the_beginning(

@@ -8,6 +8,7 @@
 -- ARGV when        text  due from when on: empty for now, "+N" for N ms from now, or epoch ms
 -- ARGV edited      text  "1" if it gets other arguments
 -- ARGV args        text  these
+-- ARGV from_start  text  "1": it begins from the beginning, not at its last checkpoint
 -- ARGV reason      text  why
 -- ARGV by          text  who
 -- ARGV force       text  "1": also if nobody knows whether its last call outside has happened
@@ -32,10 +33,11 @@ if run_at >= BAND then
 end
 
 set(job, 'asked', job.generation .. ' ' .. request)
-if edited == '1' and args ~= get_blob(job, 'args') then
+local others = edited == '1' and args ~= get_blob(job, 'args')
+if others then
   set(job, 'edit', text(job.edit + 1))
   put_or_drop_blob(job, 'args', args)
-  forget_progress(job)
 end
+if others or from_start == '1' then forget_progress(job) end
 begin_round(job, 'retry', run_at, by, reason)
 return {'1', news()}

@@ -17,7 +17,7 @@ _COMMANDS = {
     "worker": ("run:worker", "Run jobs."),
     "scheduler": ("run:scheduler", "Fire schedules."),
     "api": ("serve:api", "Serve the HTTP API on this machine."),
-    "background": ("background:background", "Start, list, watch and cancel background tasks."),
+    "background": ("background:background", "Start, list, watch, cancel and retry background tasks."),
     "jobs": ("jobs:jobs", "List, show and watch jobs; retry, skip, cancel, reschedule and confirm them."),
     "instances": ("instances:instances", "Suspend, resume and end workflow instances."),
     "failures": ("failures:failures", "See what dead and failed jobs have in common."),

@@ -13,6 +13,7 @@ from ..lease.requests import Options
 from ..lease.who import whoami
 from ..scripts.errors import BadInput, NotFound
 from .arguments import read_arguments
+from .by_hand import after_option, from_start_option
 from .job_list import say_more
 from .jobs import print_canceled
 from .options import find_app, opened, output_option, tenant_option
@@ -23,7 +24,7 @@ from .watch import watch as watch_job
 
 @click.group()
 def background() -> None:
-    """Start, list, watch and cancel background tasks."""
+    """Start, list, watch, cancel and retry background tasks."""
 
 
 @background.command()
@@ -114,6 +115,27 @@ def cancel(job_id: str, tenant: str, reason: str, as_json: bool) -> None:
         before = ledger.cancel(job_id, reason, whoami())
         job = ledger.get(job_id)
     print_canceled(job, before, views.background_task if as_json else None)
+
+
+@background.command()
+@click.argument("job_id", metavar="ID")
+@from_start_option
+@after_option
+@click.option("--reason", default="", help="Kept with the task.")
+@tenant_option
+@output_option
+def retry(job_id: str, from_start: bool, after: str | None, reason: str, tenant: str, as_json: bool) -> None:
+    """Begin a new round of a task that failed, is dead or was canceled, from its last checkpoint."""
+    with opened() as app:
+        _get(app.ledger(tenant), job_id)
+        began = app.jobs.retry(job_id, from_start=from_start, after=after, reason=reason, tenant=tenant)
+        job = app.jobs.get(job_id, tenant)
+    if as_json:
+        print_json(views.background_task(job))
+        return
+    click.echo(
+        f"{job.id} is {job.status}; round {job.generation} {'begins' if began else 'had begun before'}"
+    )
 
 
 def _page(ledger: Ledger, task: str | None, limit: int, cursor: str | None) -> Page:

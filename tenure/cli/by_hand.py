@@ -22,6 +22,9 @@ at_option = click.option(
     "--at", metavar="INSTANT", callback=read_instant, help="An instant with its offset: 2026-09-21T14:00:00Z."
 )
 
+from_start_option = click.option(
+    "--from-start", is_flag=True, help="From the beginning, not from its last checkpoint."
+)
 rate_option = click.option(
     "--rate", type=click.IntRange(1, FASTEST), help=f"So many are due in a second at most.  [default: {RATE}]"
 )
@@ -30,6 +33,7 @@ rate_option = click.option(
 @click.command()
 @click.argument("words", metavar="ID [ID...] [JSON]", nargs=-1, required=True)
 @click.option("--app", "app_name", metavar="MODULE:APP", help="Where the task is registered; or TENURE_APP.")
+@from_start_option
 @after_option
 @at_option
 @click.option("--generation", type=int, help="Only if it is still in this round.")
@@ -43,6 +47,7 @@ rate_option = click.option(
 def retry(
     words: tuple[str, ...],
     app_name: str | None,
+    from_start: bool,
     after: str | None,
     at: datetime | None,
     generation: int | None,
@@ -62,9 +67,14 @@ def retry(
     ids, arguments = _ids_and_arguments(words)
     job_id, edited = ids[0], arguments is not None
     if len(ids) > 1:
-        if edited or force or any(option is not None for option in (app_name, after, at, generation)):
+        if (
+            edited
+            or force
+            or from_start
+            or any(option is not None for option in (app_name, after, at, generation))
+        ):
             raise BadInput(
-                "of several jobs each is retried as it is, now: no JSON, --after, --at, --generation or --force",
+                "of several jobs each is retried as it is, now: no JSON and no option but --rate and --reason",
                 hint="retry that one job alone",
             )
         with opened() as app:
@@ -83,6 +93,7 @@ def retry(
             job_id,
             args=args if edited else None,
             kwargs=kwargs if edited else None,
+            from_start=from_start,
             after=after,
             at=at,
             generation=generation,

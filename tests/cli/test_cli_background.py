@@ -10,7 +10,7 @@ from tenure import Tenure
 from tenure.cli.progress import describe
 from tenure.lease.jobs import JobView, Progress
 from tenure.lease.ledger import Ledger, NewJob
-from tenure.lease.outcome import NextChunk, Succeed
+from tenure.lease.outcome import Fail, NextChunk, Succeed
 from tenure.lease.payload import pack
 from tenure.scripts.states import State
 
@@ -201,3 +201,27 @@ def test_the_line_of_an_ended_task_has_no_eta(view: JobView) -> None:
     assert describe(replace(view, status=State.SUCCEEDED, progress=progress())).startswith(
         "succeeded 100.0% [####"
     )
+
+
+@pytest.mark.parametrize(("options", "done"), [([], 3), (["--from-start"], None)])
+def test_a_task_is_retried_from_its_checkpoint_or_from_the_start(
+    cli: Cli, app: Tenure, options: list[str], done: int | None
+) -> None:
+    ledger = app.ledger()
+    job_id = ledger.enqueue(NewJob("shop.sync", fields={"background": "1"})).id
+    ledger.settle(claim(ledger), NextChunk(b"\x80", done=3, total=9))
+    ledger.settle(claim(ledger), Fail("no data", permanent=True))
+
+    first = cli("background", "retry", job_id, *options)
+    again = cli("background", "retry", job_id, *options, "-o", "json")
+
+    assert (first.code, first.out) == (0, f"{job_id} is pending; round 2 begins\n")
+    assert (again.json["done"], again.json["status"]) == (done, "pending")
+
+
+def test_only_a_background_task_is_retried_as_one(cli: Cli, app: Tenure) -> None:
+    job_id = app.ledger().enqueue(NewJob("mail")).id
+
+    said = cli("background", "retry", job_id)
+
+    assert (said.code, "is no background task" in said.err) == (3, True)

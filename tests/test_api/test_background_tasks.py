@@ -293,3 +293,38 @@ def test_links_hold_under_the_prefix_of_a_mount(shop: Tenure) -> None:
 
         assert content["links"]["self"] == f"/very/tenure/background-tasks/{content['id']}"
         assert client.get(content["links"]["self"]).json()["id"] == content["id"]
+
+
+@pytest.mark.parametrize(
+    ("body", "done", "cursor"),
+    [({}, 3, b"\x80"), ({"from": "checkpoint"}, 3, b"\x80"), ({"from": "start"}, None, b"")],
+    ids=str,
+)
+def test_a_task_is_retried_from_its_checkpoint_or_from_the_start(
+    client: TestClient, shop: Tenure, hand: Hand, body: dict[str, Any], done: int | None, cursor: bytes
+) -> None:
+    task_id = start(client)["id"]
+    hand.work(NextChunk(b"\x80", done=3, total=9))
+    hand.work(Fail("ValueError: no data", permanent=True))
+
+    first, again = (
+        client.post(f"/background-tasks/{task_id}/retry", json={**body, "reason": "mended"}) for _ in range(2)
+    )
+
+    assert (first.status_code, first.json()) == (200, again.json())
+    assert (first.json()["status"], first.json()["done"]) == ("pending", done)
+    assert [(deed.verb, deed.reason) for deed in shop.jobs.get(task_id).history] == [("retry", "mended")]
+    assert hand.take().cursor == cursor
+
+
+def test_what_cannot_be_retried_is_refused(client: TestClient, shop: Tenure, hand: Hand) -> None:
+    task_id = start(client)["id"]
+    other = shop.enqueue(shop.registry.get("reports.daily"), (), {}, Options()).id
+
+    refused(client.post(f"/background-tasks/{task_id}/retry"), 409, "WRONG_STATE")
+    refused(client.post(f"/background-tasks/{other}/retry"), 404, "NOT_FOUND")
+    refused(client.post(f"/background-tasks/{task_id}/retry", json={"generation": 7}), 412, "STALE_PLAN")
+    problem = refused(
+        client.post(f"/background-tasks/{task_id}/retry", json={"from": "middle"}), 400, "BAD_INPUT"
+    )
+    assert pointers(problem) == ["/from"]

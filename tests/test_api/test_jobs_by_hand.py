@@ -65,7 +65,10 @@ def test_a_retried_background_task_keeps_its_checkpoint(client: TestClient, shop
     client.post(f"/jobs/{job_id}/retry", json={})
 
     assert client.get(f"/background-tasks/{job_id}").json()["done"] == 3
-    assert hand.take().cursor == b"\x80"
+    assert hand.work(DEAD).cursor == b"\x80"
+    client.post(f"/jobs/{job_id}/retry", json={"from": "start"})
+    assert client.get(f"/background-tasks/{job_id}").json()["done"] is None
+    assert hand.take().cursor == b""
 
 
 @pytest.mark.parametrize(
@@ -75,6 +78,7 @@ def test_a_retried_background_task_keeps_its_checkpoint(client: TestClient, shop
         ({"args": {}}, ["/args"]),
         ({"kwargs": {"odd": 1}}, ["/kwargs"]),
         ({"generation": 0}, ["/generation"]),
+        ({"from": "middle"}, ["/from"]),
         ({"generation": "1"}, ["/generation"]),
         ({"force": 1}, ["/force"]),
         ({"force": True}, ["/reason"]),

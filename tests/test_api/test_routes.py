@@ -25,6 +25,7 @@ TABLE: dict[str, dict[str, int]] = {
     "/background-tasks": {"GET": 200, "HEAD": 200, "POST": 400},
     "/background-tasks/{id}": {"GET": 404, "HEAD": 404},
     "/background-tasks/{id}/cancel": {"POST": 404},
+    "/background-tasks/{id}/retry": {"POST": 404},
     "/background-tasks/{id}/events": {"GET": 404, "HEAD": 404},
     "/jobs": {"GET": 200, "HEAD": 200},
     "/jobs/summary": {"GET": 200, "HEAD": 200},
