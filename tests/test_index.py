@@ -266,6 +266,18 @@ def test_a_page_of_the_sweep_is_three_round_trips(ledgers: Ledgers, faults: Faul
     assert [script for script, _ in groupby(faults.calls)] == ["index_sweep", "standing", "index_put"]
 
 
+def test_a_page_of_the_sweep_is_not_read_a_millisecond_before_its_time(
+    ledgers: Ledgers, ledger: Ledger
+) -> None:
+    ledger.index.register("acme")
+    wait = ledger.index.sweep(TENANTS, PAUSE_MS, ROUND_MS).wait_ms
+
+    early = later(ledgers, wait - 1).index.sweep(TENANTS, PAUSE_MS, ROUND_MS)
+
+    assert (early.tenants, early.wait_ms) == ([], 1)
+    assert later(ledgers, wait).index.sweep(TENANTS, PAUSE_MS, ROUND_MS).tenants == ["acme"]
+
+
 @pytest.mark.parametrize("damage", [b"no number", b"99999999999999999999", b"-7"])
 def test_a_damaged_place_of_the_sweep_does_not_end_it(
     ledgers: Ledgers, ledger: Ledger, damage: bytes
@@ -355,6 +367,21 @@ def test_one_lost_tenant_is_missed(ledgers: Ledgers, ledger: Ledger) -> None:
     take_census(Census(ledgers))
 
     assert set(walk(ledgers, ROUND_MS)) == {"acme", "other"}
+
+
+def test_a_tenant_that_came_since_the_last_census_is_missed_too(ledgers: Ledgers) -> None:
+    ledgers.index.register("acme")
+    assert ledgers.index.census([], EVERY_MS, going=False)
+    ledgers.index.register("other", "third")
+    assert not ledgers.index.census([], EVERY_MS, going=False)
+
+    ledgers.index.scripts.redis.srem(Index(ledgers.namespace)("tenants"), "other")
+
+    assert ledgers.index.census([], EVERY_MS, going=False)
+
+
+def test_who_makes_the_first_census_of_an_empty_store_is_not_told_to_begin_again(ledgers: Ledgers) -> None:
+    assert not ledgers.index.census([], EVERY_MS, going=True)
 
 
 def test_a_tenant_that_is_gone_for_good_is_looked_for_once(ledgers: Ledgers, ledger: Ledger) -> None:
@@ -475,6 +502,24 @@ def test_old_news_is_passed_over(ledger: Ledger) -> None:
     assert due(ledger) == ["acme"]
 
 
+def test_the_index_says_whether_news_was_of_use(ledger: Ledger) -> None:
+    said = [
+        ledger.scripts.run(ledger.index.put_call(News("acme", REAP, due_ms, version)))
+        for due_ms, version in [
+            (START + 5_000, 0),  # a guess, the first there is
+            (START + 6_000, 0),  # which can put nothing off
+            (START + 4_000, 0),
+            (None, 0),  # and end nothing
+            (START + 7_000, 5),
+            (START + 8_000, 4),  # older than what is known
+            (START + 9_000, 5),
+        ]
+    ]
+
+    assert said == [True, False, True, False, True, False, True]
+    assert ledger.index.take(REAP, 0).next_due_ms == START + 9_000
+
+
 def test_a_finished_tenant_is_visited_no_more(ledger: Ledger, at: At) -> None:
     lease = running(ledger)
     ledger.index.put(ledger.standing())
@@ -486,6 +531,16 @@ def test_a_finished_tenant_is_visited_no_more(ledger: Ledger, at: At) -> None:
 
     assert due(later, REAP) == []
     assert due(later) == []
+
+
+def test_nothing_is_kept_of_a_tenant_that_wants_no_visit(ledger: Ledger) -> None:
+    keys = Index(ledger.keys.namespace)
+
+    for due_ms, version in ((START, 5), (None, 6)):
+        ledger.index.put([News("acme", REAP, due_ms, version)])
+
+    assert not ledger.scripts.redis.exists(keys("due", queue=REAP))
+    assert not ledger.scripts.redis.exists(keys("seen", queue=REAP))
 
 
 def test_a_late_word_that_nothing_runs_does_not_hide_a_claim(ledger: Ledger, at: At) -> None:

@@ -44,6 +44,47 @@ def set_before_the_walk(ledger: Ledger, flag: str) -> None:
     Instances(ledger, step=1).begin(INSTANCE, flag, "stock count", "ada")
 
 
+# -- one node of it ---------------------------------------------------------------------------------------------------
+
+LONG_NODE = "a node with a long name " * 4
+
+
+@pytest.mark.parametrize("node", ["pack", LONG_NODE])
+def test_a_node_is_as_its_own_jobs_are(ledger: Ledger, node: str) -> None:
+    """Its job is the newest that has not ended, else the newest."""
+    of_node = {"instance": INSTANCE, "node": node}
+    old = made(ledger, of_node, when=START + 9)
+    newest = made(ledger.at(START + 1), of_node, when=START + 5)
+    done = made(ledger.at(START + 2), of_node)
+    elsewhere = made(ledger.at(START + 3), {"instance": INSTANCE, "node": "send"})
+    nowhere = made(ledger.at(START + 4), {"instance": INSTANCE})
+    instances = Instances(ledger)
+    ledger.cancel(done)
+
+    found = instances.get(INSTANCE, node)
+    assert (found.states, found.job) == ({State.PENDING: 2, State.CANCELED: 1}, newest)
+    assert (found.jobs, found.next_due) == (5, START + 5)
+    ledger.cancel(newest)
+    assert instances.get(INSTANCE, node).job == old
+    ledger.cancel(old)
+    ended = instances.get(INSTANCE, node)
+    assert (ended.states, ended.job, ended.next_due) == ({State.CANCELED: 3}, done, None)
+    assert instances.get(INSTANCE, "send").job == elsewhere
+    assert instances.get(INSTANCE).job == nowhere
+    assert (instances.get(INSTANCE, "other").job, instances.get("order-8").job) == (None, None)
+
+
+def test_a_job_that_has_gone_belongs_to_no_node_any_more(ledger: Ledger, store: Store) -> None:
+    only = made(ledger, {"instance": INSTANCE})
+    group = ledger.keys("group", kind="instance", value=INSTANCE)
+    store.redis.zadd(group, {"01J00000000000000000000000": START + 1})
+
+    found = Instances(ledger).get(INSTANCE)
+
+    store.redis.zrem(group, "01J00000000000000000000000")
+    assert (found.job, found.states) == (only, {State.PENDING: 1})
+
+
 # -- suspended and resumed --------------------------------------------------------------------------------------------
 
 

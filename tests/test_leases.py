@@ -10,7 +10,7 @@ import pytest
 
 from tenure import Tenure
 from tenure.lease.jobs import REAP
-from tenure.lease.leases import SHORTEST_MS, Leases
+from tenure.lease.leases import SHORTEST_MS, Leases, NamedLease
 from tenure.lease.ledger import LEASE_MS, Ledger
 from tenure.scripts import Call
 from tenure.scripts.errors import BadInput, LeaseLost, LeaseTaken, StaleFence, StoreUnreachable
@@ -52,6 +52,27 @@ def test_a_released_lease_is_free_at_once(ledger: Ledger) -> None:
     assert leases(ledger).release(first)
 
     assert leases(ledger).take("stock", TTL).fence > first.fence
+
+
+def test_a_holder_shows_who_it_is_and_its_fence_both(ledger: Ledger, store: Store) -> None:
+    """Neither is enough: an owner may have held the lease before, and a fence is no secret."""
+    held = leases(ledger).take("stock", TTL)
+    others = [
+        NamedLease("stock", held.owner, held.fence + 1, TTL, 0.0),
+        NamedLease("stock", "another", held.fence, TTL, 0.0),
+    ]
+
+    with store.unchanged():
+        for other in others:
+            assert not leases(ledger).release(other)
+            with pytest.raises(StaleFence):
+                leases(ledger).renew(other)
+
+
+def test_the_wake_up_for_who_waits_is_there_for_a_minute(ledger: Ledger, store: Store) -> None:
+    leases(ledger).release(leases(ledger).take("stock", TTL))
+
+    assert 0 < int(store.redis.pttl(ledger.keys("handover", name="stock"))) <= 60_000
 
 
 def test_a_fence_never_comes_again_though_the_lease_was_forgotten(
@@ -157,6 +178,9 @@ def test_a_take_sent_again_by_the_same_owner_gives_the_same_lease(ledger: Ledger
 
     with store.unchanged():
         assert ledger.scripts.run(call) == first
+        assert ledger.at(START + TTL - 1).scripts.run(call) == first
+    fence, expiry, _ = ledger.at(START + TTL).scripts.run(call)
+    assert (fence > first[0], int(expiry)) == (True, START + 2 * TTL)
 
 
 @pytest.mark.parametrize("script", ["lease_renew", "lease_release"])
