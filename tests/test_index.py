@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from itertools import groupby, permutations
+from itertools import groupby, pairwise, permutations
 from typing import Any
 
 import pytest
@@ -18,8 +18,10 @@ from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, NextChunk, Succeed
 from tenure.lease.sweep import PAUSE_MS, ROUND_MS, TENANTS, Sweep
+from tenure.lease.workers import SEEN_MS, Heartbeat, WorkerState
 from tenure.scripts import Index, Keys, Scripts
 from tenure.scripts.errors import StoreUnreachable
+from tenure.scripts.loader import texts
 from tenure.testing import START, Died, Faults
 
 from .given import At, claim, running
@@ -502,6 +504,12 @@ def test_old_news_is_passed_over(ledger: Ledger) -> None:
     assert due(ledger) == ["acme"]
 
 
+def test_news_of_a_tenant_makes_it_known(ledger: Ledger) -> None:
+    ledger.index.put([News("acme", REAP, START, 1)])
+
+    assert ledger.index.tenants() == ["acme"]
+
+
 def test_the_index_says_whether_news_was_of_use(ledger: Ledger) -> None:
     said = [
         ledger.scripts.run(ledger.index.put_call(News("acme", REAP, due_ms, version)))
@@ -602,3 +610,43 @@ def test_a_guess_does_not_open_the_door_to_old_news(ledger: Ledger, at: At, due_
     ledger.index.put([before])
 
     assert due(at(lease.expires_at), REAP) == ["acme"]
+
+
+# -- the register of workers ------------------------------------------------------------------------------------------
+
+
+def beat(ledgers: Ledgers, worker: str, after_ms: int = 0) -> None:
+    said = Heartbeat("north", 7, "0.1.0", WorkerState.ACTIVE, {}, 3, 0, 0, 0, None)
+    later(ledgers, after_ms).index.beat(worker, said)
+
+
+def registered(ledgers: Ledgers) -> list[str]:
+    return sorted(texts(ledgers.scripts.redis.hkeys(Index(ledgers.namespace)("workers"))))
+
+
+@pytest.mark.parametrize("silent_ms", [SEEN_MS, -SEEN_MS])
+def test_a_worker_is_forgotten_when_it_was_silent_for_too_long(ledgers: Ledgers, silent_ms: int) -> None:
+    """Or was heard too far ahead, before the clock went back."""
+    beat(ledgers, "old")
+
+    beat(ledgers, "new", silent_ms)
+    assert registered(ledgers) == ["new", "old"]
+    beat(ledgers, "new", silent_ms + silent_ms // abs(silent_ms))
+    assert registered(ledgers) == ["new"]
+
+
+def test_of_many_silent_workers_eight_are_forgotten_at_a_time(ledgers: Ledgers) -> None:
+    for number in range(20):
+        beat(ledgers, f"old-{number}")
+    ledgers.scripts.redis.hset(Index(ledgers.namespace)("workers"), "damaged", "no time at all")
+
+    left = []
+    for _ in range(4):
+        beat(ledgers, "new", SEEN_MS + 1)
+        left.append(len(registered(ledgers)))
+
+    assert 22 - 8 <= left[0] <= 22 - 7
+    assert all(before - after in (7, 8) for before, after in pairwise(left) if before > 8)
+    for _ in range(4):
+        beat(ledgers, "new", SEEN_MS + 1)
+    assert registered(ledgers) == ["new"]
