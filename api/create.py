@@ -92,6 +92,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/tenants/{tenant}/retention", get=retention.get, put=retention.put),
         resource("/workers", get=Workers(app).list),
         resource("/schedules", get=schedules.list),
+        resource("/schedules/preview", post=schedules.preview),
         resource("/schedules/{job_key}", get=schedules.get, put=schedules.put, delete=schedules.delete),
         resource("/schedules/{job_key}/pause", post=schedules.pause),
         resource("/schedules/{job_key}/resume", post=schedules.resume),

@@ -10,7 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..lease.instants import parse_instant
+from ..lease.jobs import FIRE
+from ..lease.ledgers import Ledgers
 from ..lease.requests import Options, epoch_ms
+from ..scheduler.cron_words import Language
 from ..scheduler.definition import OVERLAPS
 from ..scheduler.job_key import JobKey
 from ..scheduler.misfire import read_misfire
@@ -24,7 +27,7 @@ from .calls import CALL, read_call
 from .fields import Fields
 from .needs import App
 from .paging import read_cursor, write_cursor
-from .plain import escaped
+from .plain import Json, escaped, instant
 from .preconditions import any_wanted, etag, expected_revision
 from .recent_fires import read_place, recent_fires, write_place
 from .routing import answer, link
@@ -49,6 +52,7 @@ TRIGGER = {
     "jitter": "jitter",
     "priority": "priority",
 }
+LANGUAGES: tuple[Language, ...] = ("en", "zh")
 log = logging.getLogger("tenure.api")
 
 
@@ -117,6 +121,14 @@ class ScheduleResource:
             raise NotFound(f"schedule {str(key)!r} is not stored in tenant {tenant}", hint="GET /schedules")
         log.info("schedule %s is deleted: %s", key, escaped(reason or "no reason given"))
         return Response(status_code=204)
+
+    def preview(self, request: Request, body: bytes) -> Response:
+        """When triggers would fire, before anything is stored; those that count from when they are stored, from now."""
+        fields = Fields.of_body(body, ("triggers", "count", "tenant"))
+        triggers, count = _triggers(fields), fields.number("count", 5, 1, 100)
+        fields.tenant()
+        fields.done()
+        return answer({"items": [_previewed(one, count, self._app.ledgers()) for one in triggers]})
 
     def pause(self, request: Request, body: bytes) -> Response:
         """Nothing of it fires from now on; a paused one stays so."""
@@ -210,6 +222,16 @@ def _trigger(one: Fields) -> Trigger | None:
             with one.checking(names[field]):
                 raise error from None
     return None
+
+
+def _previewed(trigger: Trigger, count: int, ledgers: Ledgers) -> Json:
+    now = ledgers.index.take(FIRE, 0).now_ms
+    times, at, fires = trigger.times(now), now, list[str | None]()
+    while len(fires) < count and (found := times.next_ms(at)) is not None:
+        fires.append(instant(found))
+        at = found
+    words = None if trigger.cron is None else {one: trigger.expression().describe(one) for one in LANGUAGES}
+    return {"trigger": trigger.name, "nextFires": fires, "description": words}
 
 
 def _expected(request: Request, schedules: Schedules, key: JobKey) -> int | None:

@@ -14,7 +14,7 @@ from ..scripts.errors import BadInput
 from .misfire import Misfire, read_misfire
 from .trigger import Trigger
 
-OVERLAPS = ("allow", "skip", "cancel_running")
+OVERLAPS = ("allow", "skip", "queue", "cancel_running")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..lease.ids import new_id
 from ..scripts import Call
 from ..scripts.errors import BadInput, NotFound
 from ..scripts.loader import Arg
+from .definition import Definition
 from .job_key import JobKey
 from .schedules import Schedules
 
@@ -71,18 +74,39 @@ def run(
         raise BadInput(
             f"{at} is no planned instant of trigger {chosen.name!r} of {key}", hint=f"tenure cron next {key}"
         )
-    fields: dict[str, Arg] = {**view.definition.fields, "fire": f"{chosen.name}:{key}"}
-    if view.definition.args:
-        fields["args"] = view.definition.args
+    call = run_call(schedules, key, view.definition, chosen.name, new_id(), at, by=by)
+    return schedules.make([call])[0]
+
+
+def run_call(
+    schedules: Schedules,
+    key: JobKey,
+    definition: Definition,
+    trigger: str,
+    job_id: str,
+    at: int | None,
+    *,
+    by: str,
+    after_ms: int = 0,
+    priority: int | None = None,
+) -> Call[Any]:
+    """The making of one job of a schedule by hand, not yet sent; sent again it is the same job."""
+    fields: dict[str, Arg] = {**definition.fields, "fire": f"{trigger}:{key}"}
+    if definition.args:
+        fields["args"] = definition.args
+    if priority is not None:
+        fields["priority"] = priority
     args: dict[str, Arg] = {
         "job_key": str(key),
-        "id": new_id(),
+        "id": job_id,
         "instant": "" if at is None else at,
-        "task": view.definition.task,
-        "pool": view.definition.pool,
+        "after": after_ms,
+        "task": definition.task,
+        "pool": definition.pool,
         "by": by,
     }
-    return schedules.make(args, [part for pair in fields.items() for part in pair])
+    rest = [part for pair in fields.items() for part in pair]
+    return Call("schedule_run", schedules.ledger.keys.home, args, tuple, rest)
 
 
 def _turn(

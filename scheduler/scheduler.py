@@ -183,6 +183,8 @@ def _items(step: Skip | Fire, tenant: str, key: str, definition: Definition, tri
         "fire_time": step.instant,
         "repeat_rule": trigger.rule,
     }
+    if definition.overlap == "queue" and not {"concurrency_key", "exclusive"} & fields.keys():
+        fields["concurrency_key"] = f"schedule {key}"  # one after the other, whoever runs them
     if definition.args:
         fields["args"] = definition.args
     if trigger.priority is not None:

@@ -15,7 +15,7 @@ from ..lease.requests import Options, row_fields
 from ..lease.tasks import Task
 from ..lease.views import pairs
 from ..scripts import Call
-from ..scripts.errors import BadInput, Conflict, NotFound, StalePlan
+from ..scripts.errors import BadInput, Conflict, NotFound, StalePlan, TenureError
 from ..scripts.loader import Arg, texts
 from .definition import Definition
 from .due import Gate, Stored, instants, passed_over
@@ -275,12 +275,15 @@ class Schedules:
             return found
         raise AssertionError("unreachable")
 
-    def make(self, args: Mapping[str, Arg], fields: Sequence[Arg]) -> str:
-        """Make a job of a schedule by hand; answers its id."""
-        call: Call[Any] = Call("schedule_run", self.ledger.keys.home, args, tuple, fields)
-        id_, told = self.ledger.scripts.run(call)
-        self.ledger.index.put(views.news(self.ledger.tenant, told))
-        return str(id_.decode())
+    def make(self, calls: Sequence[Call[Any]]) -> Sequence[str]:
+        """Make jobs of a schedule by hand; answers their ids. Raises the first refusal, when all have been sent."""
+        answers = self.ledger.scripts.run_all(calls)
+        made = [answer for answer in answers if not isinstance(answer, TenureError)]
+        self.ledger.index.put(item for _, told in made for item in views.news(self.ledger.tenant, told))
+        for answer in answers:
+            if isinstance(answer, TenureError):
+                raise answer
+        return [id_.decode() for id_, _ in made]
 
     def _revision(self, key: JobKey) -> int:
         return self._stored(key).revision

@@ -12,6 +12,7 @@ from .lease.requests import Options, epoch_ms
 from .lease.tasks import Task
 from .lease.why import Why
 from .scheduler import pausing
+from .scheduler.backfill import Missed, backfill, backfill_plan
 from .scheduler.cron import Dst
 from .scheduler.definition import check_overlap
 from .scheduler.job_key import JobKey
@@ -242,6 +243,27 @@ class ScheduleBook:
         """
         instant = None if at is None else epoch_ms(at, what="at")
         return pausing.run(self.of(tenant), job_key, trigger=trigger, at=instant, by=by)
+
+    def backfill(
+        self,
+        job_key: JobKey | str,
+        start: datetime,
+        end: datetime,
+        *,
+        trigger: str | None = None,
+        rate: int = 10,
+        by: str = "",
+        dry_run: bool = False,
+        tenant: str = "default",
+    ) -> Sequence[Missed] | Sequence[str]:
+        """Make jobs for the planned instants of a past range that did not run, by the revision in force at each, and
+        answer their ids; with `dry_run`, answer only which instants these are. See backfill.
+        """
+        schedules = self.of(tenant)
+        low, high = epoch_ms(start, what="start"), epoch_ms(end, what="end")
+        if dry_run:
+            return backfill_plan(schedules, job_key, low, high, trigger=trigger)
+        return backfill(schedules, job_key, low, high, trigger=trigger, rate=rate, by=by)
 
     def why(
         self,

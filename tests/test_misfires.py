@@ -214,3 +214,21 @@ def test_overlap_cancel_running_ends_the_last_job_and_fires(schedules: Schedules
     before = ledger.get(lease.id)
     assert (before.status, before.reason) == ("canceled", "its next fire is due")
     assert [job.status for job in ledger.list().items if job.id != lease.id] == ["pending"]
+
+
+def test_overlap_queue_lets_one_wait_and_skips_the_next(schedules: Schedules, ledgers: Ledgers) -> None:
+    schedules.put("reports.daily", TASK, HOURLY, overlap="queue")
+    ledger = schedules.ledger
+    round_at(ledgers, FIRST)
+    (first,) = ledger.at(FIRST).claim("advance", "one").leases
+    for hour in (1, 2):
+        round_at(ledgers, FIRST + hour * HOUR)
+    now = ledger.at(FIRST + 2 * HOUR)
+    assert now.claim("advance", "one").leases == [], "the second waits for the first"
+
+    now.cancel(first.id)
+    now.at(first.expires_at + 1).reap()
+    (second,) = now.claim("advance", "one").leases
+
+    assert second.fire_time == FIRST + HOUR
+    assert said(records(schedules)) == [("fired", None, 1), ("fired", None, 1), ("skipped", "queue_full", 1)]

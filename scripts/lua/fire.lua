@@ -14,7 +14,7 @@
 -- ARGV pace       ms    the shortest time between two jobs that are paced
 -- ARGV jitter     ms    how much later the jobs are due
 -- ARGV resumed    ms    from when on scheduling runs again, as the plan was made; 0: it always has
--- ARGV overlap    text  what if the job of the last fire has not ended: allow, skip or cancel_running
+-- ARGV overlap    text  what if the job of the last fire has not ended: allow, skip, queue or cancel_running
 -- ITEMS           outcome reason month first last count id paced pairs, then that many pairs of (field, value) of the job's row;
 --                 with an id `first` fires, without one they are passed over; oldest first
 -- GIVES           {how many jobs, news: {pool, due, version}, earliest fire or "", version}
@@ -67,22 +67,22 @@ local function due_of(step)
   return due
 end
 
--- Whether the job of the schedule's last fire stands in the way; under `cancel_running` it is canceled and does not.
+-- Why the job of the schedule's last fire stands in the way, or nil. Under `cancel_running` it is canceled and does not; under
+-- `queue` it does while it waits itself for the one before it: at most one waits.
 local function overlaps()
   local before = overlap ~= 'allow' and redis.call('HGET', key, 'job')
   local job = before and load(before)
-  if not job or ENDED[job.state] then return false end
-  if overlap == 'skip' then return true end
+  if not job or ENDED[job.state] then return nil end
+  if overlap == 'skip' then return 'overlap' end
+  if overlap == 'queue' then return job.state == 'pending' and job.attempts == '0' and 'queue_full' or nil end
   stop(job, 'cancel', 'schedule ' .. job_key, 'its next fire is due')
-  return false
 end
 
 local made_jobs = 0
 for _, step in ipairs(steps) do
-  if step.id == '' then
-    record_passed(job_key, trigger, scheduler, step.reason, step.month, step.first, step.last, step.count)
-  elseif overlaps() then
-    record_passed(job_key, trigger, scheduler, 'overlap', step.month, step.first, step.last, '1')
+  local in_the_way = step.id ~= '' and overlaps()
+  if step.id == '' or in_the_way then
+    record_passed(job_key, trigger, scheduler, in_the_way or step.reason, step.month, step.first, step.last, step.count)
   else
     announce(create(step.id, task, pool, due_of(step), step.fields))
     record_fire(job_key, trigger, step.month,

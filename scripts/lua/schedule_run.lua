@@ -4,6 +4,7 @@
 -- ARGV job_key  text  which schedule
 -- ARGV id       text  the job's id: sent again, it is the same job
 -- ARGV instant  text  the planned instant it is for (epoch ms); empty: this moment
+-- ARGV after    ms    how much later than now it is due
 -- ARGV task     text  what to run
 -- ARGV pool     text  where
 -- ARGV by       text  who
@@ -17,9 +18,9 @@ local it, trouble = gate()
 if not it then return refuse('SCHEDULING_DISABLED', trouble) end
 if it.disabled then return refuse('SCHEDULING_DISABLED', 'scheduling of tenant ' .. tenant .. ' is disabled') end
 
-local job = create(id, task, pool, now, {unpack(ARGV, FIRST)})
+local job = create(id, task, pool, now + after, {unpack(ARGV, FIRST)})
 set(job, 'fire_time', instant == '' and text(now) or instant)
-put_blob(job, 'reason', by == '' and 'run by hand' or 'run by ' .. by)
+put_blob(job, 'reason', by == '' and 'run by hand' or 'run by hand by ' .. by)
 save(job)
 announce(job)
 return {id, news()}

@@ -13,7 +13,10 @@ from ..api import schedule_views, views
 from ..api.plain import instant
 from ..api.recent_fires import recent_fires
 from ..lease.instants import parse_instant
+from ..lease.requests import epoch_ms
 from ..lease.who import whoami
+from ..scheduler.backfill import backfill as make_backfill
+from ..scheduler.backfill import backfill_plan
 from ..scheduler.cron import CronExpression, Dst, Planned
 from ..scheduler.schedules import Fire, Schedules, ScheduleView
 from ..scripts.errors import NotFound
@@ -133,6 +136,38 @@ def run(job_key: str, at: str | None, trigger: str | None, tenant: str) -> None:
     instant = None if at is None else parse_instant(at, what="--at")
     with opened() as app:
         click.echo(app.schedules.run(job_key, trigger=trigger, at=instant, by=whoami(), tenant=tenant))
+
+
+@cron.command()
+@click.argument("job_key", metavar="JOBKEY")
+@click.option("--from", "start", metavar="INSTANT", required=True, help="Like 2026-12-01T00:00:00Z.")
+@click.option("--to", "end", metavar="INSTANT", required=True, help="Up to before this one.")
+@click.option("--trigger", help="Of this trigger; else of all.")
+@click.option(
+    "--rate", type=click.IntRange(1, 200), default=10, show_default=True, help="Jobs due in a second."
+)
+@click.option(
+    "--apply", is_flag=True, help="Make the jobs; without it, only show which instants did not run."
+)
+@tenant_option
+def backfill(
+    job_key: str, start: str, end: str, trigger: str | None, rate: int, apply: bool, tenant: str
+) -> None:
+    """Make jobs for planned instants of the past that did not run, by the revision in force at each."""
+    low, high = (
+        epoch_ms(parse_instant(text, what=what), what=what)
+        for text, what in ((start, "--from"), (end, "--to"))
+    )
+    with opened() as app:
+        schedules = app.schedules.of(tenant)
+        if apply:
+            made = make_backfill(schedules, job_key, low, high, trigger=trigger, rate=rate, by=whoami())
+            say(f"{len(made)} jobs are made, {rate} of them due in a second")
+            return
+        plan = backfill_plan(schedules, job_key, low, high, trigger=trigger)
+    rows = [(local_time(one.instant), one.trigger, one.outcome, str(one.revision)) for one in plan]
+    print_table(("FIRE TIME", "TRIGGER", "RECORD", "REVISION"), rows)
+    say(f"{len(plan)} planned instants did not run; --apply makes their jobs")
 
 
 @cron.command()

@@ -52,6 +52,7 @@ TABLE: dict[str, dict[str, int]] = {
     "/tenants/{tenant}/retention": {"GET": 200, "HEAD": 200, "PUT": 200},
     "/workers": {"GET": 200, "HEAD": 200},
     "/schedules": {"GET": 200, "HEAD": 200},
+    "/schedules/preview": {"POST": 400},
     "/schedules/{job_key}": {"GET": 404, "HEAD": 404, "PUT": 400, "DELETE": 404},
     "/schedules/{job_key}/pause": {"POST": 404},
     "/schedules/{job_key}/resume": {"POST": 404},

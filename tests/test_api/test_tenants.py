@@ -80,3 +80,22 @@ def test_why_answers_for_a_schedule_and_an_instant_of_it(client: TestClient) -> 
     found = client.get(f"{URL}/why", params={"at": planned}).json()
     assert (found["verdict"], found["next"], found["checks"][0]["state"]) == ("not_due", planned, "ok")
     refused(client.get(f"{URL}/why?at=tonight"), 400, "BAD_INPUT")
+
+
+def test_triggers_are_previewed_before_anything_is_stored(client: TestClient) -> None:
+    body = {
+        "triggers": [{"name": "a", "cron": "0 0 2 ? * MON-FRI"}, {"name": "b", "every": "90m"}],
+        "count": 2,
+    }
+
+    found = client.post("/schedules/preview", json=body).json()["items"]
+
+    assert [one["trigger"] for one in found] == ["a", "b"]
+    assert all(len(one["nextFires"]) == 2 for one in found)
+    assert found[0]["description"]["en"] == "at 02:00, Monday to Friday"
+    assert found[1]["description"] is None
+    assert client.get("/schedules").json()["items"] == []
+    problem = refused(
+        client.post("/schedules/preview", json={"triggers": [{"cron": "61 * * * *"}]}), 400, "BAD_CRON"
+    )
+    assert problem["errors"][0]["pointer"] == "/triggers/0/cron"

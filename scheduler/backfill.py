@@ -1,0 +1,134 @@
+"""Backfill: jobs for planned instants of the past that have none, by the revision that was in force at each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..lease.ids import fire_id
+from ..lease.jobs import FIRE
+from ..scripts.errors import BadInput
+from .definition import Definition
+from .job_key import JobKey
+from .misfire import LOWEST_PRIORITY
+from .pausing import run_call
+from .schedules import Revision, Schedules
+from .trigger import Trigger
+
+MOST = 1_000
+BATCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A planned instant (epoch ms) that has no job: what its record says (`no_record` if there is none)."""
+
+    trigger: str
+    instant: int
+    revision: int
+    outcome: str
+
+
+def backfill_plan(
+    schedules: Schedules, job_key: JobKey | str, start: int, end: int, *, trigger: str | None = None
+) -> Sequence[Missed]:
+    """The planned instants from `start` up to before `end` (epoch ms) that did not run, oldest first.
+
+    Raises NotFound, BadInput for a range that is not past or has over 1,000 of them.
+    """
+    key = JobKey.parse(job_key)
+    now = schedules.ledger.index.take(FIRE, 0).now_ms
+    if not start < end <= now:
+        raise BadInput(
+            f"the range from {start} to {end} is not a stretch of the past (now is {now})",
+            hint="give a start before the end, and an end that has passed",
+        )
+    view = schedules.get(key)
+    found: list[Missed] = []
+    for revision, low, high in _in_force(schedules.revisions(key), start, end):
+        assert revision.definition is not None
+        for one in revision.definition.triggers:
+            if trigger in (None, one.name):
+                found += _missed(schedules, key, revision, one, view.anchors.get(one.name, 0), low, high)
+                _check_number(len(found))
+    return sorted(found, key=lambda one: (one.instant, one.trigger))
+
+
+def backfill(
+    schedules: Schedules,
+    job_key: JobKey | str,
+    start: int,
+    end: int,
+    *,
+    trigger: str | None = None,
+    rate: int = 10,
+    by: str = "",
+) -> Sequence[str]:
+    """Make a job for each instant of the plan, `rate` of them due in a second, after all live work; answers their ids.
+    The same again makes none twice. The fire records stay as they are.
+
+    Raises as `backfill_plan`, and SchedulingDisabled.
+    """
+    if not 1 <= rate <= 200:
+        raise BadInput(f"rate {rate} is out of range: 1 to 200 a second", hint="the default is 10")
+    key = JobKey.parse(job_key)
+    definitions = {one.number: one.definition for one in schedules.revisions(key)}
+    plan = backfill_plan(schedules, key, start, end, trigger=trigger)
+    made: list[str] = []
+    for at in range(0, len(plan), BATCH):
+        calls = [
+            run_call(
+                schedules,
+                key,
+                _needed(definitions[one.revision]),
+                one.trigger,
+                _job_id(schedules.ledger.tenant, key, one),
+                one.instant,
+                by=by,
+                after_ms=(at + nth) * 1000 // rate,
+                priority=LOWEST_PRIORITY,
+            )
+            for nth, one in enumerate(plan[at : at + BATCH])
+        ]
+        made += schedules.make(calls)
+    return made
+
+
+def _in_force(revisions: Sequence[Revision], start: int, end: int) -> Iterator[tuple[Revision, int, int]]:
+    """Each revision that changed the definition, with the part of the range in which it held."""
+    changes = [one for one in reversed(revisions) if one.definition is not None]
+    for one, after in zip(changes, [*changes[1:], None], strict=True):
+        low, high = max(start, one.at), end if after is None else min(end, after.at)
+        if low < high:
+            yield one, low, high
+
+
+def _missed(
+    schedules: Schedules, key: JobKey, revision: Revision, trigger: Trigger, anchor: int, low: int, high: int
+) -> Iterator[Missed]:
+    times = trigger.times(anchor or revision.at)
+    _check_number(times.count_ms(low, high))
+    at = times.next_ms(low - 1)
+    while at is not None and at < high:
+        record = schedules.fire_at(key, trigger.name, at)
+        if record is None or record.job_id is None:
+            said = "no_record" if record is None else f"{record.outcome}({record.reason})"
+            yield Missed(trigger.name, at, revision.number, said)
+        at = times.next_ms(at)
+
+
+def _check_number(many: int) -> None:
+    if many > MOST:
+        raise BadInput(
+            f"the range has {many:,} planned instants, at most {MOST:,} go in one backfill", hint="split it"
+        )
+
+
+def _job_id(tenant: str, key: JobKey, one: Missed) -> str:
+    """The job of a backfilled instant: the same however often it is asked for, and another than a fire's."""
+    return fire_id(tenant, str(key), f"{one.trigger}:backfill", one.instant)
+
+
+def _needed(definition: Definition | None) -> Definition:
+    assert definition is not None
+    return definition
