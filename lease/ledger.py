@@ -222,7 +222,7 @@ class Ledger:
             [News(self.tenant, REAP, int(due) if due else None, int(version)), *views.news(self.tenant, news)]
         )
         for instance in walks:
-            go_on(self, instance.decode(), steps=STEPS)
+            go_on(self, instance.decode(), steps=max(1, STEPS // len(walks)))
         for batch in batches:
             work_off(self, batch.decode())
         return [(id_.decode(), state.decode()) for id_, state in ended]

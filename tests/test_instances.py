@@ -13,10 +13,11 @@ from tenure.lease.instance_view import InstanceState
 from tenure.lease.instances import Instances
 from tenure.lease.jobs import REAP, Lease
 from tenure.lease.ledger import Ledger, NewJob
-from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Succeed
+from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Stopped, Succeed
 from tenure.lease.walk import STEP, go_on
 from tenure.lease.who import BY_LIMIT
 from tenure.scripts.errors import BadInput, InstanceEnded, StaleFence
+from tenure.scripts.keys import parse
 from tenure.scripts.states import State
 from tenure.testing import START, Died, Faults, wait_until
 
@@ -419,12 +420,13 @@ def test_the_flag_of_an_ended_instance_goes_a_day_later_without_jobs(
 def test_the_flag_of_an_ended_instance_stays_with_its_jobs(ledger: Ledger, at: At, store: Store) -> None:
     lease = running(ledger, fields={"instance": INSTANCE})
     Instances(ledger).end(INSTANCE)
-    ledger.settle(lease, Succeed())
+    at(START + 1_000).settle(lease, Succeed())
 
     at(START + DAY).reap()
     assert Instances(ledger).get(INSTANCE).flag.state == "ended"
-    assert [news.due_ms for news in ledger.standing() if news.queue == REAP] == [START + 2 * DAY]
-    forget_the_first_success(at(START + DAY))
+    redis: Any = ledger.scripts.redis
+    assert redis.zscore(ledger.keys("instances"), INSTANCE) == START + 2 * DAY
+    forget_the_first_success(at(START + DAY + 1_000))
     at(START + 2 * DAY).reap()
 
     assert instance_keys(store) == []
@@ -506,6 +508,23 @@ def test_a_reaper_that_dies_leaves_the_walk_to_the_next(ledger: Ledger, at: At, 
     assert ledger.get(job).status == "paused"
 
 
+def test_a_reaper_shares_its_steps_among_the_walks(
+    ledger: Ledger, at: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a large one would keep it from the leases of others."""
+    for name in ("order-1", "order-2"):
+        fields = {"instance": name, "pausable": "1"}
+        ledger.enqueue_many([NewJob("report", fields=fields) for _ in range(2 * STEP)])
+        Instances(ledger, step=1).begin(name, "suspended")
+    monkeypatch.setattr("tenure.lease.ledger.STEPS", 2)
+
+    at(START + 1_000).reap()
+
+    assert ledger.counts()["report", "paused"] == 2 * (1 + STEP)
+    at(START + 2_000).reap()
+    assert ledger.counts() == {("report", "paused"): 4 * STEP}
+
+
 def test_a_name_without_a_job_does_not_stop_the_walk(ledger: Ledger) -> None:
     redis: Any = ledger.scripts.redis
     group = ledger.keys("group", kind="instance", value=INSTANCE)
@@ -527,6 +546,57 @@ def test_a_later_word_ends_the_walk_of_an_earlier_one(ledger: Ledger) -> None:
     assert states(ledger, *jobs) == ["pending"] * 3
     go_on(ledger, INSTANCE, second)
     assert Instances(ledger).get(INSTANCE).flag.state is InstanceState.NORMAL
+
+
+# -- concurrency keys --------------------------------------------------------------------------------------------------
+
+KEYED = {**PAUSABLE, "concurrency_key": "shop", "concurrency_limit": "1"}
+
+
+@pytest.mark.parametrize("word", ["pause", "end"])
+def test_a_withdrawn_job_holds_its_key_until_its_worker_has_stopped(ledger: Ledger, word: str) -> None:
+    lease = running(ledger, fields={**KEYED, "cleared_on_end": "1"})
+    second = made(ledger, {"concurrency_key": "shop"})
+
+    getattr(Instances(ledger), word)(INSTANCE)
+
+    assert claimed_ids(ledger, 2) == []
+    ledger.settle(lease, Stopped())
+    assert claimed_ids(ledger, 2) == [second]
+
+
+def test_a_resumed_job_waits_for_its_own_old_worker(ledger: Ledger, at: At) -> None:
+    lease = running(ledger, fields=KEYED)
+    Instances(ledger).pause(INSTANCE)
+    Instances(ledger).resume(INSTANCE)
+
+    assert claimed_ids(ledger, 1) == []
+    assert at(lease.expires_at).reap() == []
+    assert claim(at(lease.expires_at)).attempt == 2
+
+
+def test_jobs_that_wait_for_a_key_pause_and_come_back_in_order(ledger: Ledger, store: Store) -> None:
+    first = running(ledger, fields={"concurrency_key": "shop"})
+    jobs = [made(ledger, KEYED) for _ in range(3)]
+    other = made(ledger, {"concurrency_key": "shop"})
+    Instances(ledger).pause(INSTANCE)
+    made(ledger, KEYED)
+
+    ledger.settle(first, Succeed())
+    lease = claim(ledger)
+    assert lease.id == other
+    ledger.settle(lease, Succeed())
+    assert claimed_ids(ledger, 9) == []
+    kept = [name for name in store.dump() if parse(name)[2] in ("waiters", "hidden", "share", "holders")]
+    assert kept == [], "nothing is left of the key"
+
+    Instances(ledger).resume(INSTANCE)
+    came: list[str] = []
+    while (leases := ledger.claim("advance", "one", 9).leases) and len(leases) == 1:
+        ledger.settle(leases[0], Succeed())
+        came.append(leases[0].id)
+    assert came[:3] == jobs
+    assert len(came) == 4
 
 
 # -- the flag is the truth before the walk has come ------------------------------------------------------------------

@@ -229,6 +229,18 @@ def test_an_instance_whose_jobs_have_yet_to_follow_says_so(ledger: Ledger) -> No
     assert ledger.get(job_id).status == "pending"
 
 
+def test_a_paused_job_that_has_yet_to_follow_a_resumed_instance_says_so(ledger: Ledger) -> None:
+    lease = paused(ledger)
+    ledger.at(START - 1).enqueue(NewJob("report", when="+999999999", fields={"instance": "order-7"}))
+    Instances(ledger, step=1).begin("order-7", "")
+
+    found = why(ledger.get(lease.id))
+
+    assert (found.verdict, found.since) == ("state_paused", None)
+    assert "goes on in a moment: its instance order-7 has been resumed" in found.text
+    assert [command.split()[1:3] for command in found.do] == [["jobs", "skip"]]
+
+
 @pytest.mark.parametrize(
     ("name", "argument"), [("a b;c", "'a b;c'"), ("-x", "-- -x"), ("it's", "'it'\"'\"'s'")]
 )
