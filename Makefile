@@ -14,7 +14,7 @@ help:
 	@echo "make demo    a real server, two workers and the API; a real import, watched, ends by itself (ARGS=--stay keeps it up)"
 	@echo "make test    lint, types, and all tests on every kind of server; single legs: lint fakeredis cluster redis suite"
 	@echo "make mutants what the tests notice: each small mistake in the Lua scripts, one by one (ARGS='--sample 60' tries 60)"
-	@echo "make bench   figures of this machine: the scripts, one worker, the cron engine"
+	@echo "make bench   figures of this machine: the scripts, one worker, pages of jobs, the cron engine"
 	@echo "make clean   remove what these made"
 
 demo: .venv/demo.ready
@@ -58,6 +58,7 @@ mutants: .venv/test.ready
 bench: .venv/test.ready
 	@$(BIN)/python -m bench.store
 	@$(BIN)/python -m bench.worker
+	@$(BIN)/python -m bench.queries 100000 10000 1000
 	@$(BIN)/python -m bench.cron
 
 clean:

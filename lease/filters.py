@@ -70,12 +70,26 @@ class Filters:
             )
 
     @property
+    def asked_states(self) -> frozenset[State] | None:
+        """The states a job may be in; None: any."""
+        asked = frozenset(State) if self.status is None else frozenset([State(self.status)])
+        if self.failed or self.error is not None:
+            return asked & frozenset(FAILED)
+        return None if self.status is None else asked
+
+    @property
     def states(self) -> frozenset[State] | None:
-        """The states that jobs found by the lists of states can be in; None: any."""
-        asked = None if self.status is None else {State(self.status)}
-        if self.q is not None or self.error is not None or self.failed:
-            return frozenset(FAILED) & (asked or set(FAILED))
-        return None if asked is None else frozenset(asked)
+        """Those in which it can be found otherwise than by its id or its idempotency key."""
+        asked = self.asked_states
+        if self.q is None:
+            return asked
+        return frozenset(FAILED) if asked is None else asked & frozenset(FAILED)
+
+    @property
+    def error_words(self) -> str | None:
+        """What must stand in its error, as the scripts read it: in lower case."""
+        words = self.error if self.q is None else self.q
+        return None if words is None else _lower(words)
 
     @property
     def shared(self) -> dict[str, tuple[str, str]]:
@@ -92,18 +106,14 @@ class Filters:
         return {kind: (kind, value) for kind, value in values if value is not None} | labels
 
     def tests(self) -> list[Arg]:
-        """What each job must pass, as the query script takes it; `q` apart."""
+        """What each job must pass, as the query script takes it; its state and `q` apart."""
         return [part for test in self._tests() for part in test]
 
     def words(self) -> list[Arg]:
         """What a job that `q` finds by its error must pass besides."""
-        q = self.q or ""
-        states = [("is", "state", state) for state in FAILED] if self.status is None else []
-        return [part for test in [("text", digest(q), _lower(q)), *states] for part in test]
+        return [] if self.q is None else ["text", digest(self.q), _lower(self.q)]
 
     def _tests(self) -> Iterator[tuple[Arg, Arg, Arg]]:
-        if self.status is not None:
-            yield "is", "state", self.status
         for task in self.tasks or ():
             yield "is", "task", task
         for kind, value in self.shared.values():
@@ -116,13 +126,10 @@ class Filters:
             yield "ended_since", "", self.ended_from
         if self.ended_to is not None:
             yield "ended_before", "", self.ended_to
-        if self.error is not None:
-            yield "error", "", _lower(self.error)
-        if self.status is None and (self.failed or self.error is not None):
-            for state in FAILED:
-                yield "is", "state", state
         if self.background:
             yield "is", "background", "1"
+        if self.error is not None:
+            yield "error", "", _lower(self.error)  # costs most, so it comes last
 
 
 def _lower(words: str) -> str:

@@ -40,10 +40,12 @@ T = TypeVar("T", bound=Shown)
 LONGEST = 100
 LOOK = 1_000
 """So many jobs are looked at by one call, 2 to 4 us each, ..."""
-CALLS = 8
+CALLS = 4
 """... and so many calls make a page."""
 GATHER = 1_000
 """A list that is not in the order asked for is read whole and sorted, if it is no longer than this."""
+CLUSTERS, MOST_CLUSTERS = "clusters", 20
+"""Words that stand in the messages of a few kinds of failure find the jobs of these first."""
 SOUGHT = 25
 SLICE = 5_000
 CURSOR_BYTES = 200_000
@@ -61,6 +63,11 @@ class Way:
     @property
     def by_position(self) -> bool:
         return self.name in ("succeeded", "task", "all") and not self.gathered
+
+    @property
+    def by_state(self) -> bool:
+        """Whether the lists hold jobs of the states that are asked for, and no others."""
+        return self.name in ("succeeded", "stopped", "pending")
 
     @property
     def gathered(self) -> bool:
@@ -179,21 +186,32 @@ class _Reading(Generic[T]):
         if self._filters.q is not None and self._found_exactly(self._filters.q):
             return self._page(None)
         way = self._shortest()
-        if way.size:
-            return self._read(way, self._start(way))
-        return self._alone(self._filters.trace or "")
+        if not way.size:
+            return self._alone(self._filters.trace or "")
+        cursor = self._start(way)
+        words = self._filters.error_words
+        if way.name == "stopped" and words is not None:
+            cursor = replace(cursor, way=CLUSTERS, at=dict.fromkeys(self._clusters(words), "0"))
+            way = _by_cluster(cursor)
+        return self._read(way, cursor)
 
     def _alone(self, trace: str) -> Found[T]:
         """A job that is alone in its trace, and so its name, stands in no list of it."""
         if is_id(trace):
-            words = [] if self._filters.q is None else self._filters.words()
-            self._tests = [*replace(self._filters, trace=None).tests(), *words]
-            self._take(Way("", "given", [("these", "", trace)]), Cursor(""))
+            self._tests = [*replace(self._filters, trace=None).tests(), *self._filters.words()]
+            self._take(Way("", "given", [("these", "", trace)]), Cursor(""), _in(self._filters.states))
             self._items = [job for job in self._items if job.trace == trace]
         return self._page(None)
 
+    def _clusters(self, words: str) -> list[str]:
+        """The kinds of failure in whose message the words stand: their jobs are found at once, before all others."""
+        args: dict[str, Arg] = {"words": words, "look": LOOK, "most": MOST_CLUSTERS}
+        return self._ledger.scripts.run(Call("clusters_like", self._ledger.keys.home, args, texts))
+
     def next_page(self, cursor: Cursor, written: str) -> Found[T]:
         ways = {way.name: way for way in self._ways({}, {})}
+        if cursor.way == CLUSTERS and self._filters.error_words is not None:
+            return self._read(_by_cluster(cursor), cursor)
         if cursor.way not in ways:
             raise _not_ours(written)
         return self._read(ways[cursor.way], cursor)
@@ -265,32 +283,42 @@ class _Reading(Generic[T]):
     def _found_exactly(self, q: str) -> bool:
         """Take the job of that id and the holder of that idempotency key; answers whether nothing else can be meant."""
         lists: list[tuple[Arg, Arg, Arg]] = [("these", "", q)] if is_id(q) else []
-        self._take(Way("", "given", [*lists, ("key", "", digest(q))]), Cursor(""))
+        states = self._filters.asked_states
+        self._take(Way("", "given", [*lists, ("key", "", digest(q))]), Cursor(""), _in(states))
         return is_id(q) and any(job.id == q for job in self._items)
 
     def _read(self, way: Way, cursor: Cursor) -> Found[T]:
-        if self._filters.q is not None:
-            self._tests += self._filters.words()
+        self._tests += self._filters.words()
         if way.name == "running":
             return self._running(cursor.id)
         for _ in range(CALLS):
             if len(self._items) >= self._limit:
-                return self._page(cursor)
+                break
             going = way.going_on(cursor)
-            if not going.lists:
+            answer = self._take(going, cursor, self._more_tests(way, cursor)) if going.lists else None
+            if answer and answer.more:
+                cursor = answer.cursor
+            elif way.name == CLUSTERS:
+                cursor = replace(self._start(_STOPPED), at=cursor.at)
+                way = _by_state(self._filters.states or frozenset(), {})
+            else:
                 return self._page(None)
-            answer = self._take(going, cursor)
-            if not answer.more:
-                return self._page(None)
-            cursor = answer.cursor
         return self._page(cursor)
+
+    def _more_tests(self, way: Way, cursor: Cursor) -> list[Arg]:
+        """What a job must pass on this way only: its state, and that it did not come on the way before."""
+        tests = [] if way.by_state else _in(self._filters.states)
+        if way.name == "stopped":
+            tests += [part for fingerprint in cursor.at for part in ("isnt", "fingerprint", fingerprint)]
+        return tests
 
     def _running(self, after: str) -> Found[T]:
         """Leases are renewed all the time: the ids of all that run are read, and have an order of their own."""
         ids = sorted((id_ for id_ in self._leased() if not after or id_ < after), reverse=True)
         for start in range(0, min(len(ids), CALLS * LOOK), LOOK):
             part = ids[start : start + LOOK]
-            answer = self._take(Way("running", "given", [("these", "", " ".join(part))]), Cursor("running"))
+            way = Way("running", "given", [("these", "", " ".join(part))])
+            answer = self._take(way, Cursor("running"), _in(self._filters.states))
             if answer.more:
                 return self._page(Cursor("running", id=answer.cursor.id))
         return self._page(Cursor("running", id=ids[CALLS * LOOK - 1]) if len(ids) > CALLS * LOOK else None)
@@ -306,7 +334,7 @@ class _Reading(Generic[T]):
                 return found
             id_ = ids[-1]
 
-    def _take(self, way: Way, cursor: Cursor) -> _Answer:
+    def _take(self, way: Way, cursor: Cursor, tests: list[Arg]) -> _Answer:
         """Read on from the cursor, and keep the jobs that are found."""
         args: dict[str, Arg] = {
             "order": way.order,
@@ -320,16 +348,16 @@ class _Reading(Generic[T]):
             if len(way.lists) <= 20
             else 20 * LOOK // len(way.lists),
         }
-        rest = [*self._tests, *(part for one in way.lists for part in one)]
+        rest = [*tests, *self._tests, *(part for one in way.lists for part in one)]
         answer = self._ledger.scripts.run(
-            Call("query", self._ledger.keys.home, args, lambda reply: self._answer(way, reply), rest)
+            Call("query", self._ledger.keys.home, args, lambda reply: self._answer(way, cursor, reply), rest)
         )
         self._scanned += answer.scanned
         return answer
 
-    def _answer(self, way: Way, reply: Any) -> _Answer:
+    def _answer(self, way: Way, before: Cursor, reply: Any) -> _Answer:
         scanned, score, id_, more, positions, *rows = reply
-        at: dict[str, str] = {}
+        at = before.at
         if way.by_position:
             names = [str(name) for _, name, _ in way.lists]
             at = {name: position for name, position in zip(names, texts(positions), strict=True) if position}
@@ -339,6 +367,18 @@ class _Reading(Generic[T]):
 
     def _page(self, cursor: Cursor | None) -> Found[T]:
         return Found(self._items, cursor.written() if cursor else None, self._scanned)
+
+
+def _in(states: frozenset[State] | None) -> list[Arg]:
+    return [part for state in sorted(states or ()) for part in ("is", "state", state)]
+
+
+def _by_cluster(cursor: Cursor) -> Way:
+    """The lists of the kinds of failure that the cursor names."""
+    return Way(CLUSTERS, "stopped", [("group", "fingerprint", fingerprint) for fingerprint in cursor.at])
+
+
+_STOPPED = Way("stopped", "stopped", [])
 
 
 def _by_state(states: frozenset[State], counts: Mapping[tuple[str, State], int]) -> Way:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tenure import Retry, Tenure
 from tenure.lease import listing
 from tenure.lease.filters import Filters
 from tenure.lease.jobs import JobView, Page
@@ -17,7 +18,7 @@ from tenure.lease.listing import list_jobs
 from tenure.lease.outcome import Fail, NextChunk, Succeed
 from tenure.scripts.errors import BadInput
 from tenure.scripts.states import State
-from tenure.testing import START
+from tenure.testing import START, InlineWorker
 
 from .given import At, Store, paused, place, running
 
@@ -212,7 +213,7 @@ def test_the_shortest_list_is_read(ledger: Ledger) -> None:
 def test_a_page_that_found_little_is_short_and_says_so(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "LOOK", 50)
+    monkeypatch.setattr(listing, "LOOK", 100)
     ledger.enqueue(NewJob("report", fields={"labels": "team=a", "node": "rare"}))
     ledger.enqueue_many([NewJob("report", fields={"labels": "team=a"}) for _ in range(600)])
     ledger.enqueue_many([NewJob("report", fields={"node": "rare"}) for _ in range(700)])
@@ -221,7 +222,7 @@ def test_a_page_that_found_little_is_short_and_says_so(
     assert first.next_cursor
     second = list_jobs(ledger, Filters(labels={"team": "a"}, node="rare"), limit=3, cursor=first.next_cursor)
 
-    assert (len(first.items), first.scanned) == (0, 400)
+    assert (len(first.items), first.scanned) == (0, 100 * listing.CALLS)
     assert (len(second.items), second.next_cursor) == (1, None)
 
 
@@ -336,6 +337,23 @@ def test_words_of_an_error_are_data_and_no_pattern(ledger: Ledger) -> None:
         assert ids(ledger, q=q) == [lease.id]
     for q in ("1.0", "%a", "^Key", ".", "ÜNÏCODE"):
         assert ids(ledger, q=q) == []
+
+
+def test_words_of_a_kind_of_failure_find_its_jobs_first_and_each_once(
+    app: Tenure, worker: InlineWorker
+) -> None:
+    @app.task("pick", retry=Retry(1))
+    def pick(number: int) -> None:
+        raise (KeyError if number % 3 else LookupError)(f"no row {number} in the table")
+
+    jobs = [pick.enqueue(number).id for number in range(12)]
+    worker.run()
+    ledger = app.ledger()
+
+    assert sorted(ids(ledger, 5, q="no row")) == sorted(jobs)
+    assert sorted(ids(ledger, 5, error="LookupError", failed=True)) == sorted(jobs[::3])
+    assert ids(ledger, 5, q="row 7 in") == [jobs[7]]
+    assert list_jobs(ledger, Filters(q="lookuperror"), limit=4).scanned <= 5, "the others are not looked at"
 
 
 def test_waiting_and_paused_jobs_are_found(ledger: Ledger) -> None:

@@ -10,9 +10,9 @@
 -- ARGV form   text  how each is given: empty: as `shown` does; failed, judged: as `failed_row` does, judged or not
 -- REST what name value    the lists: (journal, task, position), (succeeded, "", position), (stopped, state, ""),
 --                   (group, kind, value), (pending, "", ""), (these, "", ids), (key, "", digest of an idempotency key). And the
---                   tests: (is, field, value), of one field any of several; (label, "", name=value); (since, "", ms) and
---                   (before, "", ms): when it was made; (text, digest, words): in its newest error, or its idempotency key;
---                   (error, "", words): in its newest error; (ended_since, "", ms), (ended_before, "", ms): when it ended
+--                   tests: (is, field, value), of one field any of several; (isnt, field, value); (label, "", name=value);
+--                   (since, "", ms), (before, "", ms): when it was made; (ended_since, "", ms), (ended_before, "", ms): when it
+--                   ended; (error, "", words): in its newest error; (text, digest, words): there, or its idempotency key
 -- FLAGS no-writes
 -- GIVES       {how many were looked at, where the page ended: score, id, "1" if there may be more, for each journal or list of
 --             succeeded jobs in turn the position to go on at or "", now, each job in its form}
@@ -20,7 +20,7 @@
 local LAST = 2 ^ 53 -- a position that no list reaches
 
 local lists, tests, allowed = {}, {}, {}
-local fields = {'created', 'run_at'}
+local fields = {'created'}
 local since, before, ended_since
 
 local function field_at(name)
@@ -46,6 +46,11 @@ function reads.is(name, value)
     tests[#tests + 1] = function(job) return any[value_at(at, job)] end
   end
   allowed[name][value] = true
+end
+
+function reads.isnt(name, value)
+  local at = field_at(name)
+  tests[#tests + 1] = function(job) return value_at(at, job) ~= value end
 end
 
 function reads.label(_, label)
@@ -134,6 +139,7 @@ for at = FIRST, #ARGV, 3 do
   if reads[what] then reads[what](name, value) end
 end
 local gathers = order == 'due' -- jobs that stand in another order are gathered, and sorted then
+local run_at
 for at = FIRST, #ARGV, 3 do
   local what, name, value = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   if opens[what] then
@@ -142,6 +148,7 @@ for at = FIRST, #ARGV, 3 do
   end
 end
 
+if gathers then run_at = field_at('run_at') end
 local short = {}
 for at, name in ipairs(fields) do short[at] = SHORT[name] end
 
@@ -171,7 +178,11 @@ end
 
 -- The list whose next job comes first; nil at the end, and when that is not known without looking at more.
 local function first()
-  local best
+  local best = #lists == 1 and lists[1]
+  if best then
+    fill(best)
+    return best.head and best
+  end
   for _, list in ipairs(lists) do
     fill(list)
     if list.head then
@@ -201,7 +212,7 @@ local function gather()
   local list = first()
   while list do
     local job = list.head
-    job.due = tonumber(job.values[2] or job.values[1])
+    job.due = tonumber(job.values[run_at] or job.values[1])
     if passes(job) and (job.due > from or (job.due == from and job.id > id)) then jobs[#jobs + 1] = job end
     list.head = nil
     list = first()
@@ -214,14 +225,15 @@ local function gather()
 end
 
 local function merge()
-  local list = first()
+  local list, last = first(), nil
   while list and #ids < limit do
     local job = list.head
     if passes(job) then ids[#ids + 1] = job.id end
-    ended_at = {text(job.key), job.id}
+    last = job
     list.head = nil
     list = first()
   end
+  if last then ended_at = {text(last.key), last.id} end
   for _, one in ipairs(lists) do
     if not one.over then return true end
   end
