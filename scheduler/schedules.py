@@ -250,7 +250,8 @@ class Schedules:
         `expected_revision` is not the stored one.
         """
         key, token = JobKey.parse(job_key), new_token()
-        (found,) = self.change(key, "schedule_delete", "deleted", expected_revision, token=token)
+        now = month(self.ledger.index.take(FIRE, 0).now_ms)
+        (found,) = self.change(key, "schedule_delete", "deleted", expected_revision, token=token, month=now)
         self.ledger.index.declared(drop=[self._member(key)])
         return found == "1"
 

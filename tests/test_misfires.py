@@ -15,7 +15,7 @@ from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Fire, Schedules
 from tenure.scheduler.trigger import Trigger
 from tenure.scripts.errors import BadInput
-from tenure.testing import START
+from tenure.testing import START, Server
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 HOURLY = [Trigger("default", "0 0 * * * ?")]
@@ -232,3 +232,35 @@ def test_overlap_queue_lets_one_wait_and_skips_the_next(schedules: Schedules, le
 
     assert second.fire_time == FIRST + HOUR
     assert said(records(schedules)) == [("fired", None, 1), ("fired", None, 1), ("skipped", "queue_full", 1)]
+
+
+# -- how long records are kept ----------------------------------------------------------------------------------------
+
+
+def test_records_of_a_month_go_when_one_thirteen_months_later_is_written(
+    schedules: Schedules, ledgers: Ledgers
+) -> None:
+    schedules.put("reports.daily", TASK, [Trigger("default", "0 0 12 1 * ?")])
+    first = schedules.get("reports.daily").next_fires["default"]
+    for _ in range(15):
+        round_at(ledgers, schedules.get("reports.daily").next_fires["default"])
+
+    months = [month(first)] + [f"{2026 + n // 12}{n % 12 + 1:02d}" for n in range(10, 24)]
+    kept = [name for name in months if schedules.fires("reports.daily", month=name)[0]]
+
+    assert month(first) == "202610"
+    assert kept == months[2:]
+
+
+def test_records_of_a_deleted_schedule_go_by_themselves(
+    schedules: Schedules, ledgers: Ledgers, tenure_server: Server
+) -> None:
+    schedules.put("reports.daily", TASK, HOURLY)
+    round_at(ledgers, FIRST)
+    later = Schedules(schedules.ledger.at(FIRST + MINUTE))
+
+    later.delete("reports.daily")
+
+    key = schedules.ledger.keys("fires", month=month(FIRST), trigger="default", job_key="reports.daily")
+    assert 399 * 86_400 < int(tenure_server.redis.ttl(key)) <= 400 * 86_400
+    assert said(records(later)) == [("fired", None, 1)]

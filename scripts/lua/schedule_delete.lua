@@ -4,6 +4,7 @@
 -- KEYS home      hash  the tenant's meta
 -- ARGV job_key   text  which schedule
 -- ARGV expected  text  the revision to delete; empty: whichever
+-- ARGV month     text  YYYYMM of now in UTC
 -- ARGV token     text  names this deletion: sent again, it deletes nothing that was stored since
 -- ITEMS          what is due, as `read_due` reads it
 -- GIVES          {"1" if this deletion found it, earliest fire or "", version}
@@ -29,6 +30,10 @@ for at = 1, #fields, 2 do
     unplan(job_key, trigger)
     if tonumber(fields[at + 1]) <= now then pass_over(job_key, trigger, due[trigger]) end
   end
+end
+for at = 1, #fields, 2 do
+  local trigger = string.match(fields[at], '^last:(.*)$') or string.match(fields[at], '^next:(.*)$')
+  if trigger then let_records_go(job_key, trigger, month) end
 end
 redis.call('DEL', key, K.revisions(job_key))
 redis.call('ZREM', K.schedules(), job_key)

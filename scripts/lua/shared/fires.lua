@@ -1,11 +1,28 @@
 -- Fire records: one list for each trigger and UTC month, each record
 -- "instant outcome reason job at scheduler until count", its empty parts written "-".
 
+local KEEP_MONTHS, KEEP_SECONDS = 13, 400 * 86400
+
+local function months_before(month, many)
+  local count = string.sub(month, 1, 4) * 12 + string.sub(month, 5) - 1 - many
+  return string.format('%04d%02d', math.floor(count / 12), count % 12 + 1)
+end
+
+-- The first record of a month lets the one go that is thirteen months older.
 local function record_fire(job_key, trigger, month, parts)
   for at, part in ipairs(parts) do
     if part == '' then parts[at] = '-' end
   end
-  redis.call('RPUSH', K.fires(month, trigger, job_key), table.concat(parts, ' '))
+  if redis.call('RPUSH', K.fires(month, trigger, job_key), table.concat(parts, ' ')) > 1 then return end
+  redis.call('UNLINK', K.fires(months_before(month, KEEP_MONTHS), trigger, job_key))
+end
+
+-- Nobody writes to a deleted schedule's records any more: they go by themselves when they would have gone. An expiry that is
+-- lost costs memory, and nothing else depends on it.
+local function let_records_go(job_key, trigger, month)
+  for back = 0, KEEP_MONTHS - 1 do
+    redis.call('EXPIRE', K.fires(months_before(month, back), trigger, job_key), KEEP_SECONDS)
+  end
 end
 
 -- Instants that do not fire: `count` of them from `first` to `last`.
