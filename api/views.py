@@ -104,6 +104,7 @@ def job(view: JobView) -> Json:
         "source": view.source,
         "status": view.status,
         "deadReason": view.why_dead,
+        "fingerprint": view.fingerprint,
         "confirmed": view.confirmed,
         "priority": view.priority,
         "runAt": instant(view.run_at),

@@ -161,6 +161,8 @@ class JobView:
     result: bytes
     cursor: bytes
     dead_reason: str | None
+    fingerprint: str | None
+    """Of a dead or failed job: what it died of, as `app.jobs.failures()` gathers it."""
     confirmed: bool | None
     """Of a job that died with its last outside call in the dark: whether that has happened, by a person's word."""
     reason: str | None

@@ -90,6 +90,7 @@ def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
         result=row.get("result", b""),
         cursor=row.get("cursor", b""),
         dead_reason=text.get("dead_reason"),
+        fingerprint=text.get("fingerprint"),
         confirmed=text["confirmed"] == "1" if "confirmed" in text else None,
         reason=text.get("reason"),
         idempotency_key=text.get("unique_key"),

@@ -12,6 +12,7 @@ import pytest
 
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail, Lose, Outcome, Succeed
+from tenure.scripts.fields import FIELDS
 from tenure.scripts.states import Cause
 from tenure.testing import START, Faults
 from tenure.workers.fingerprint import failure
@@ -171,3 +172,29 @@ def test_a_job_that_succeeds_was_never_in_one(ledger: Ledger, store: Store) -> N
     ledger.settle(running(ledger), Succeed())
 
     assert members(ledger, store) == {}
+
+
+@pytest.mark.parametrize("way", LEAVE)
+def test_a_job_that_died_before_there_were_clusters_is_handled_all_the_same(
+    ledger: Ledger, store: Store, way: str
+) -> None:
+    """Its row has no fingerprint, and no cluster has it."""
+    redis: Any = store.redis
+    job_id = die(ledger)
+    redis.hdel(ledger.keys("row", id=job_id), FIELDS["fingerprint"])
+    redis.delete(
+        ledger.keys("cluster", fingerprint=name(GONE)), ledger.keys("clusters"), ledger.keys("samples")
+    )
+
+    LEAVE[way](ledger, job_id)
+
+    assert ledger.get(job_id).status == ("pending" if way == "retry" else "canceled")
+
+
+def test_a_job_shows_what_it_died_of_as_long_as_it_is_dead(ledger: Ledger) -> None:
+    job_id = die(ledger)
+    assert ledger.get(job_id).fingerprint == name(GONE)
+
+    ledger.retry(job_id)
+
+    assert ledger.get(job_id).fingerprint is None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tenure.lease.failures import Failures
+
 from .test_worker import Shop, Start, env, shop, worker
 
 __all__ = ["env", "shop", "worker"]  # fixtures
@@ -58,3 +60,16 @@ def test_a_retry_says_that_it_goes_on_from_its_checkpoint(
     assert view.progress
     assert [text for _, _, text in view.progress.lines] == [says]
     assert len(view.progress.message) <= 1_000
+
+
+def test_a_job_that_dies_is_found_by_what_it_died_of(worker: Start, shop: Shop) -> None:
+    """The kind of the error is made in the slot, where the traceback is, and goes all the way to the ledger."""
+    job = shop.make("odd.error", "unreadable", max_attempts=1)
+
+    worker(slots=1)
+
+    view = shop.ended(job)
+    (group,) = Failures(shop.ledger).groups().items
+    assert (group.key, group.count, group.members[0].id) == (view.fingerprint, 1, view.id)
+    assert (group.exception, group.template) == ("Unreadable", "(its text raised SystemExit)")
+    assert group.frame == "worker_shop.odd_error"

@@ -119,6 +119,7 @@ def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:
     yield "task", job.task
     yield "status", f"{job.status} ({reason})" if reason else job.status
     yield "waits for", None if job.ended or job.status is State.RUNNING else job.blocker
+    yield "died of", job.fingerprint
     yield "progress", describe(job) if job.progress else None
     yield "message", job.progress.message or None if job.progress else None
     yield "created", local_time(job.created_at)

@@ -19,8 +19,10 @@ local function join_cluster(job)
   redis.call('HSETNX', K.samples(), fingerprint, text(now) .. '\n' .. job.sample)
 end
 
+-- A job that died before there were clusters is in none.
 local function leave_cluster(job)
   local fingerprint = job.fingerprint
+  if not fingerprint then return end
   unset(job, 'fingerprint')
   redis.call('ZREM', K.cluster(fingerprint), job.id)
   if redis.call('EXISTS', K.cluster(fingerprint)) == 1 then return end
