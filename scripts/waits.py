@@ -29,6 +29,5 @@ def percentile(counts: Mapping[int, int], percent: int) -> int | None:
 
 
 def lua_waits() -> str:
-    """The bounds as a Lua table, for the scripts' prelude, and how many of them lie in a factor e."""
-    bounds = f"local WAIT_BOUNDS = {{{', '.join(map(str, BOUNDS))}}}"
-    return f"{bounds}\nlocal WAIT_STEPS = {1 / math.log(RATIO)!r}"
+    """The bounds as a Lua table, for the scripts' prelude."""
+    return f"local WAIT_BOUNDS = {{{', '.join(map(str, BOUNDS))}}}"

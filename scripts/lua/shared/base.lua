@@ -7,6 +7,7 @@
 local entered, namespace, tenant, now, now_text, now_us, clock, ticked, born
 local MINUTE_MS = 60000
 local counts, figures, minutes, places, wanted, touched
+local last_at, last_of, last_numbers -- see `happened`
 local show_heads -- of concurrency keys: see keys.lua
 
 local function text(number)
@@ -29,7 +30,7 @@ local function enter(home, virtual)
     now_us = now * 1000
   end
   now_text, clock, ticked, born = nil, nil, false, nil
-  counts, figures, minutes, places, wanted, touched = {}, {}, {}, {}, {}, {}
+  counts, figures, minutes, places, wanted, touched, last_at = {}, {}, {}, {}, {}, {}, nil
 end
 
 -- A time as callers write it: empty is now, "+N" is N ms from now, else epoch ms. A past instant is now: what is due since then
@@ -66,20 +67,20 @@ local function figure(name, of, change)
   figures[field] = (figures[field] or 0) + change
 end
 
--- A number in the hash of the minute in which `at` is: see `hour.lua`.
-local function happened(at, of, name, change)
+-- What is counted of a pool or a task in the minute in which `at` is.
+local function numbers_of(at, of)
   local minute = (at - at % MINUTE_MS) / MINUTE_MS
-  local named = minutes[minute]
-  if not named then
-    named = {}
-    minutes[minute] = named
+  minutes[minute] = minutes[minute] or {}
+  minutes[minute][of] = minutes[minute][of] or {}
+  return minutes[minute][of]
+end
+
+-- A number in the hash of that minute changes: see `hour.lua`. The jobs of a batch are mostly alike, so the last place is kept.
+local function happened(at, of, name, change)
+  if at ~= last_at or of ~= last_of then
+    last_at, last_of, last_numbers = at, of, numbers_of(at, of)
   end
-  local numbers_of = named[of]
-  if not numbers_of then
-    numbers_of = {}
-    named[of] = numbers_of
-  end
-  numbers_of[name] = (numbers_of[name] or 0) + change
+  last_numbers[name] = (last_numbers[name] or 0) + change
 end
 
 local function add(key, score, member)
@@ -123,8 +124,8 @@ local function write_minute(minute, named)
     redis.call('HSET', key, 'm', text(minute))
     redis.call('PEXPIRE', key, SLOT_MS)
   end
-  for of, numbers_of in pairs(named) do
-    for name, change in pairs(numbers_of) do
+  for of, changes in pairs(named) do
+    for name, change in pairs(changes) do
       if change ~= 0 then redis.call('HINCRBY', key, name .. '|' .. of, change) end
     end
   end

@@ -4,17 +4,15 @@
 -- The fields of a minute's hash: "N|pool" jobs of a pool whose wait was in bucket N; "n|task" attempts that ended, "f|task" those
 -- of them that failed, "d|task" how long all of them took, in ms; "m" which minute it is.
 
-local short_waits = {} -- their buckets, as far as they were asked for: most waits are short, and alike
-
--- The bucket of a wait, counted from 0. The logarithm only says where to look; the bounds decide.
+-- The bucket of a wait, counted from 0.
 local function bucket_of(ms)
-  local known = short_waits[ms]
-  if known then return known end
-  local at = ms < 8 and ms + 1 or math.min(#WAIT_BOUNDS, math.floor(math.log(ms) * WAIT_STEPS) - 3)
-  while WAIT_BOUNDS[at] > ms do at = at - 1 end
-  while WAIT_BOUNDS[at + 1] and WAIT_BOUNDS[at + 1] <= ms do at = at + 1 end
-  if ms < 1000 then short_waits[ms] = at - 1 end
-  return at - 1
+  local low, high = 1, #WAIT_BOUNDS
+  while low < high do
+    local middle = (low + high + 1) / 2
+    middle = middle - middle % 1
+    if WAIT_BOUNDS[middle] <= ms then low = middle else high = middle - 1 end
+  end
+  return low - 1
 end
 
 -- An attempt began at `start`. `by` is 1, or -1 when it turns out that it was none.
