@@ -37,7 +37,7 @@ def _stuck(status: RuntimeStatus) -> Iterator[Alarm]:
 def _unserved(status: RuntimeStatus) -> Iterator[Alarm]:
     for name in status.unserved:
         pool = status.pools[name]
-        due = f"{_jobs(pool.backlog)} due" if pool.backlog else f"{_jobs(pool.not_due)} waiting there"
+        due = f"{_jobs(pool.backlog)} due" if pool.backlog else f"{_jobs(pool.pending)} waiting there"
         yield Alarm(f"no live worker serves pool {name!r}, {due}", f"tenure worker --pool {name}")
 
 

@@ -41,6 +41,10 @@ class PoolStatus:
     dead: int
     last_claim_at: int | None
 
+    @property
+    def pending(self) -> int:
+        return self.backlog + self.behind_keys + self.not_due
+
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
@@ -91,9 +95,7 @@ class RuntimeStatus:
     @property
     def unserved(self) -> list[str]:
         """The pools with pending jobs that no live worker serves."""
-        return [
-            name for name, pool in self.pools.items() if not pool.workers and pool.backlog + pool.not_due > 0
-        ]
+        return [name for name, pool in self.pools.items() if pool.pending and not pool.workers]
 
 
 def runtime_status(ledger: Ledger) -> RuntimeStatus:

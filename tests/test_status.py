@@ -566,3 +566,14 @@ def test_slots_are_those_of_live_workers_and_a_pool_without_one_is_named(ledger:
         "outbound": (0, Slots()),
     }
     assert seen.unserved == ["outbound"]
+
+
+def test_a_pool_whose_jobs_are_all_behind_a_key_wants_a_worker_too(ledger: Ledger) -> None:
+    for _ in range(2):
+        ledger.enqueue(NewJob("sync", pool="outbound", fields={"concurrency_key": "shop:7"}))
+    claim(ledger, pool="outbound")
+
+    seen = status(ledger)
+
+    assert (seen.pools["outbound"].backlog, seen.pools["outbound"].behind_keys) == (0, 1)
+    assert seen.unserved == ["outbound"]
