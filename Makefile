@@ -60,6 +60,7 @@ bench: .venv/test.ready
 	@$(BIN)/python -m bench.worker
 	@$(BIN)/python -m bench.queries 100000 10000 1000
 	@$(BIN)/python -m bench.cron
+	@$(BIN)/python -m bench.memory
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

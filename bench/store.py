@@ -2,7 +2,6 @@
 
 enqueue   one by one, 500 a call, and by app.enqueue_many with all checks
 claim     claim and settle without handlers, so many a call; and the server's own time for each job
-bytes     memory of a pending job, by the size of its argument
 lease     take and release of a named lease
 """
 
@@ -17,7 +16,6 @@ from typing import cast
 from tenure import Settings, TaskHandle, Tenure
 from tenure.lease.ledger import NewJob, new_token
 from tenure.lease.outcome import Succeed
-from tenure.lease.payload import pack_args
 from tenure.lease.requests import Options
 
 TASK = "noop"
@@ -32,7 +30,6 @@ def main() -> None:
             print(f"{facts.product} {facts.version}, durability {facts.durability}, by unix socket")
             enqueue(app)
             claim(app)
-            sizes(app)
             lease(app)
         finally:
             app.close()
@@ -65,17 +62,6 @@ def claim(app: Tenure) -> None:
         print(f"claim    {size:>3} a call    {jobs:>9,.0f}/s    server {cost:>5.1f} us a job")
 
 
-def sizes(app: Tenure) -> None:
-    ledger = app.ledger("bytes")
-    for size in (None, 0, 40, 64, 65, 300):
-        args = b"" if size is None else pack_args(["x" * size], {})
-        before = memory(app)
-        for _ in range(20):
-            ledger.enqueue_many([NewJob(TASK, args) for _ in range(500)])
-        named = "no argument" if size is None else f"{len(args)} B of arguments"
-        print(f"bytes    {named:<20} {(memory(app) - before) / 10_000:>6.0f} B a pending job")
-
-
 def lease(app: Tenure) -> None:
     def pair() -> None:
         with app.lease("bench", ttl="30s"):
@@ -95,10 +81,6 @@ def rate(times: int, work: Callable[[], object]) -> float:
 def server_us(app: Tenure) -> float:
     cpu = cast("dict[str, float]", app.redis().info("cpu"))
     return 1e6 * (cpu["used_cpu_user"] + cpu["used_cpu_sys"])
-
-
-def memory(app: Tenure) -> int:
-    return int(cast("dict[str, int]", app.redis().info("memory"))["used_memory"])
 
 
 if __name__ == "__main__":

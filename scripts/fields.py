@@ -1,11 +1,14 @@
 """The fields of a job's row: long names for code, short ones for storage. Defaults are left out of the row.
 
-A hash stays in Redis's compact form only while no value passes 64 bytes, so long values (`BLOBS`) move to a
-key of their own. Besides these, a row has for each attempt N the fields `aN` (packed: generation, status,
-cause, fence, start, length in ms, chunks) and `wN` (the worker's name).
+A hash stays in Redis's compact form only while no value passes 64 bytes, so a long value (`BLOBS`) is cut into pieces,
+`a+1` to `a+8` of `a`, and a very long one moves to a key of its own; the field itself is then empty. Besides these, a
+row has for each attempt N the fields `aN` (packed: generation, status, cause, fence, start, length in ms, chunks) and
+`wN` (the worker's name).
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 FIELDS: dict[str, str] = {
     "task": "t",
@@ -107,6 +110,13 @@ BLOBS = (
     "concurrency_key",
 )
 BLOB_LIMIT = 64
+PIECES = 8
+"""A value of up to so many times the limit stands in the row, cut into pieces."""
+
+
+def piece(name: str, nth: int) -> str:
+    """The field of the `nth` piece of a long value, from 1 on."""
+    return f"{FIELDS[name]}+{nth}"
 
 
 def lua_fields() -> str:
@@ -114,7 +124,10 @@ def lua_fields() -> str:
     short = ", ".join(f"{name} = '{field}'" for name, field in FIELDS.items())
     long = ", ".join(f"['{field}'] = '{name}'" for name, field in FIELDS.items())
     defaults = ", ".join(f"{name} = '{value}'" for name, value in DEFAULTS.items())
-    blobs = ", ".join(f"'{name}'" for name in BLOBS)
+    blobs = _texts(BLOBS)
+    pieces = {name: [piece(name, nth) for nth in range(1, PIECES + 1)] for name in BLOBS}
+    of_each = ", ".join(f"{name} = {{{_texts(fields)}}}" for name, fields in pieces.items())
+    all_pieces = ", ".join(f"['{field}'] = true" for fields in pieces.values() for field in fields)
     return "\n".join(
         [
             f"local SHORT = {{{short}}}",
@@ -123,5 +136,12 @@ def lua_fields() -> str:
             f"local BLOBS = {{{blobs}}}",
             f"local IS_BLOB = {{{', '.join(f'{name} = true' for name in BLOBS)}}}",
             f"local BLOB_LIMIT = {BLOB_LIMIT}",
+            f"local PIECES = {PIECES}",
+            f"local PIECE = {{{of_each}}}",
+            f"local IS_PIECE = {{{all_pieces}}}",
         ]
     )
+
+
+def _texts(words: Iterable[str]) -> str:
+    return ", ".join(f"'{word}'" for word in words)

@@ -33,7 +33,8 @@ class Scene:
         self.redis: Any = ledger.scripts.redis
         self.key = ledger.keys
         self.index = Index(ledger.keys.namespace)
-        self.waiting = ledger.enqueue(NewJob("work", b"a" * 100, when="+60000", idempotency_key="one")).id
+        self.waiting = ledger.enqueue(NewJob("work", b"a" * 600, when="+60000", idempotency_key="one")).id
+        self.cut = ledger.enqueue(NewJob("work", b"a" * 150, when="+60000")).id
         self.done = ended(ledger, Succeed(b"r"), idempotency_key="two", unique_mode="active")
         self.failed = ended(ledger, Fail("no luck", delay_ms=60_000))
         self.dead = ended(ledger, Fail("never", permanent=True))
@@ -83,6 +84,9 @@ DAMAGES: list[tuple[str, str, Damage]] = [
     ("a key of the wrong type", "I40", lambda s: s.redis.set(s.key("queue", line="other"), 1)),
     ("a long field", "layout", lambda s: s.redis.hset(s.row(s.held), "b", "x" * 65)),
     ("an unknown field", "layout", lambda s: s.redis.hset(s.row(s.held), "odd", 1)),
+    ("a piece gone", "layout", lambda s: s.redis.hdel(s.row(s.cut), "a+2")),
+    ("a piece too many", "layout", lambda s: s.redis.hset(s.row(s.cut), "a+4", "x")),
+    ("pieces beside a short value", "layout", lambda s: s.redis.hset(s.row(s.cut), "a", "x")),
     ("a long value gone", "layout", lambda s: s.redis.delete(s.key("blob", field="a", id=s.waiting))),
     ("a long value too many", "layout", lambda s: s.redis.set(s.key("blob", field="o", id=s.held), 1)),
     ("a row gone", "I3", lambda s: s.redis.delete(s.row(s.failed))),

@@ -17,7 +17,7 @@ from tenure.lease.outcome import Fail, NextChunk, Succeed
 from tenure.lease.payload import pack_args, unpack_args
 from tenure.scripts import Call, Scripts
 from tenure.scripts.errors import StoreError, TenureError
-from tenure.scripts.fields import BLOB_LIMIT, DEFAULTS, FIELDS
+from tenure.scripts.fields import BLOB_LIMIT, DEFAULTS, FIELDS, PIECES
 from tenure.scripts.joining import joined
 from tenure.scripts.loader import SHARED, Library, library, sources
 from tenure.scripts.states import ENDED, MOVES, State
@@ -233,7 +233,14 @@ def test_values_pass_through_enqueue_delay_retry_and_chunks_unchanged(ledger: Le
     assert repr(unpack_args(lease.args)) == repr((EXACT, {"more": EXACT}))
 
 
-@pytest.mark.parametrize("size", [0, 1, BLOB_LIMIT - 1, BLOB_LIMIT, BLOB_LIMIT + 1, 1000, 200_000])
+VERY_LONG = BLOB_LIMIT * PIECES
+
+
+def near(size: int) -> tuple[int, ...]:
+    return size - 1, size, size + 1
+
+
+@pytest.mark.parametrize("size", [0, 1, *near(BLOB_LIMIT), *near(VERY_LONG), 200_000])
 def test_values_of_any_length_come_back(ledger: Ledger, store: Store, size: int) -> None:
     value = bytes(n % 251 for n in range(size))
     lease = running(ledger, args=value, fields={"background": "1"})
@@ -249,10 +256,43 @@ def test_values_of_any_length_come_back(ledger: Ledger, store: Store, size: int)
 def test_a_value_that_shrinks_and_grows_leaves_nothing_behind(ledger: Ledger, store: Store) -> None:
     lease = running(ledger, fields={"background": "1"})
 
-    for size in (100, 10, 64, 65, 1, 500):
+    for size in (100, 10, 64, 65, 1, *near(VERY_LONG), 600, 1, 600, 129, 128, 700, 200, 100, 300):
         ledger.report(lease, cursor=b"x" * size, done=size)
         assert view(ledger, lease).cursor == b"x" * size
-        assert len([name for name in store.dump() if ":b:" in name]) == (size > BLOB_LIMIT)
+        assert len([name for name in store.dump() if ":b:" in name]) == (size > VERY_LONG)
+
+
+def test_a_row_with_long_values_keeps_the_compact_form(ledger: Ledger, tenure_server: Server) -> None:
+    if tenure_server.kind == "fakeredis":
+        pytest.skip("an imitation has no forms")
+    lease = running(ledger, args=b"a" * VERY_LONG, idempotency_key="k" * VERY_LONG)
+    ledger.settle(lease, Succeed(b"r" * VERY_LONG))
+
+    form = tenure_server.redis.execute_command("OBJECT", "ENCODING", ledger.keys("row", id=lease.id))
+
+    assert form in (b"listpack", "listpack")
+
+
+TWICE = """-- ARGV id text  the job
+-- ARGV first text  what is put first
+local job = load(id)
+put_or_drop_blob(job, 'cursor', string.rep('a', 200))
+put_or_drop_blob(job, 'cursor', first)
+put_or_drop_blob(job, 'cursor', string.rep('b', 300))
+save(job)
+return get_blob(load(id), 'cursor')"""
+
+
+@pytest.mark.parametrize("first", ["", "b", "b" * 100, "b" * 600])
+def test_of_a_field_that_is_put_more_than_once_in_an_operation_the_last_word_counts(
+    ledger: Ledger, first: str
+) -> None:
+    job = ledger.enqueue(NewJob("report"))
+    twice = Scripts(ledger.scripts.redis, library=Library({"twice": TWICE}, sources()[1]))
+
+    found = twice.run(Call("twice", ledger.keys.home, {"id": job.id, "first": first}, bytes))
+
+    assert found == b"b" * 300
 
 
 def test_microseconds_keep_all_their_digits(ledger: Ledger, at: At) -> None:

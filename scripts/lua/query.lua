@@ -33,7 +33,7 @@ end
 
 local function value_at(at, job)
   local value = job.values[at] or DEFAULTS[fields[at]]
-  if value == '' and IS_BLOB[fields[at]] then return redis.call('GET', K.blob(SHORT[fields[at]], job.id)) or '' end
+  if value == '' and IS_BLOB[fields[at]] then return get_blob({id = job.id, [fields[at]] = ''}, fields[at]) end
   return value
 end
 

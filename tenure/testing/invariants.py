@@ -16,7 +16,7 @@ from typing import Any
 from ..lease.ids import fire_id
 from ..lease.ledger import HISTORY
 from ..scripts.errors import BadInput
-from ..scripts.fields import BLOB_LIMIT, BLOBS, DEFAULTS, FIELDS
+from ..scripts.fields import BLOB_LIMIT, BLOBS, DEFAULTS, FIELDS, PIECES, piece
 from ..scripts.keys import INDEX_KEYS, TENANT_KEYS, parse
 from ..scripts.states import BY_HAND, ENDED, Cause, DeadReason, State
 from .compare import same as _same
@@ -37,6 +37,7 @@ STOPPED = (State.DEAD, State.FAILED, State.CANCELED, State.PAUSED, State.WAITING
 
 _TYPES = {family.name: family.type for family in TENANT_KEYS + INDEX_KEYS}
 _LONG = {short: long for long, short in FIELDS.items()}
+_KNOWN = {*_LONG, *(piece(name, nth) for name in BLOBS for nth in range(1, PIECES + 1))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,15 @@ class Row:
         numbers = sorted(int(name[1:]) for name in text if name[0] == "a" and name[1:].isdigit())
         attempts = [Attempt.read(number, text[f"a{number}"]) for number in numbers]
         return cls(id_, fields, State(fields["state"]), attempts, stored)
+
+    def pieces(self, name: str) -> bytes:
+        """A long value that stands in the row in pieces; empty if it does not."""
+        return b"".join(self.stored.get(piece(name, nth), b"") for nth in range(1, PIECES + 1))
+
+    def is_cut(self, name: str, whole: bytes) -> bool:
+        """Whether its pieces are as long as they can be, and stand one after the other."""
+        cut = [whole[at : at + BLOB_LIMIT] for at in range(0, len(whole), BLOB_LIMIT)]
+        return all(self.stored.get(piece(name, nth)) == part for nth, part in enumerate(cut, 1))
 
     def number(self, name: str) -> int:
         return int(self.fields[name])
@@ -119,7 +129,7 @@ class Tenant:
         value = row.fields[name]
         if value or name not in BLOBS:
             return value
-        kept: bytes = self.all("blob").get((FIELDS[name], row.id), b"")
+        kept: bytes = row.pieces(name) or self.all("blob").get((FIELDS[name], row.id), b"")
         return kept.decode()
 
     def words(self, job_id: str, attempt: int) -> dict[str, bytes]:
@@ -207,8 +217,13 @@ def _rows_are_sound(tenant: Tenant) -> Said:
         for name, value in row.stored.items():
             if len(value) > BLOB_LIMIT:
                 yield "layout", f"field {name} of {row.id} has {len(value)} bytes, over {BLOB_LIMIT}"
-            if name not in _LONG and not (name[0] in "aw" and name[1:].isdigit()):
+            if name not in _KNOWN and not (name[0] in "aw" and name[1:].isdigit()):
                 yield "layout", f"field {name} of {row.id} is not in the field table"
+        for name in BLOBS:
+            whole = row.pieces(name)
+            fits = BLOB_LIMIT < len(whole) <= PIECES * BLOB_LIMIT and row.fields.get(name) == ""
+            if whole and not (fits and row.is_cut(name, whole)):
+                yield "layout", f"the pieces of {name} of {row.id} are none of a long value"
         if not row.fields.get("task"):
             yield "I3", f"{row.id} has no task"
         reason = row.fields.get("dead_reason")
@@ -395,7 +410,12 @@ def _idempotency_keys_point_to_rows(tenant: Tenant) -> Said:
 def _parts_of_a_job_go_with_it(tenant: Tenant) -> Said:
     rows = {row.id: row for row in tenant.rows}
     blobs = {(id_, _LONG[short]) for short, id_ in tenant.all("blob")}
-    marks = {(row.id, name) for row in rows.values() for name in BLOBS if row.fields.get(name) == ""}
+    marks = {
+        (row.id, name)
+        for row in rows.values()
+        for name in BLOBS
+        if row.fields.get(name) == "" and not row.pieces(name)
+    }
     yield from _same("layout", "long values", dict.fromkeys(blobs), dict.fromkeys(marks))
     for family in ("errors", "progress", "lines"):
         for (id_,) in tenant.all(family):

@@ -71,8 +71,8 @@ local function forget_attempt(job)
   local attempt = last_attempt(job)
   if attempt.chunks > 0 then return end
   began(job, attempt.start, -1)
-  job.gone[#job.gone + 1] = 'a' .. attempt.number
-  job.gone[#job.gone + 1] = 'w' .. attempt.number
+  drop_field(job, 'a' .. attempt.number)
+  drop_field(job, 'w' .. attempt.number)
   redis.call('HDEL', K.errors(job.id), attempt.number .. 'q', attempt.number .. 'p')
   set(job, 'attempts', text(job.attempts - 1))
 end

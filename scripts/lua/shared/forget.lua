@@ -61,7 +61,7 @@ local function forget(ids)
       gone[id] = true
       keys[#keys + 1], keys[#keys + 2], keys[#keys + 3] = K.row(id), K.errors(id), K.history(id)
       for _, name in ipairs(BLOBS) do
-        if job[name] == '' then keys[#keys + 1] = K.blob(SHORT[name], id) end
+        if job[name] == '' then keys[#keys + 1] = own_key(job, name) end
       end
       if job.background then keys[#keys + 1], keys[#keys + 2] = K.progress(id), K.lines(id) end
     end
