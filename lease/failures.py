@@ -22,6 +22,8 @@ BY = ("reason", "type", "instance", "trace")
 LOOK = 1_000
 """So many jobs are looked at for a page by instance or trace, and to find the newest of each type."""
 MOST_MEMBERS = 100
+ROWS = 500
+"""So many members of clusters are read by one call."""
 FIXED: dict[str, str] = {
     Cause.TIMEOUT: "ran longer than its time-out",
     Cause.LEASE_LOST: "its worker did not renew its lease",
@@ -109,19 +111,29 @@ class Failures:
         score, _, name = _read_cursor(cursor).partition(" ")
         if score and not (score.isascii() and score.isdigit() and len(score) < 16 and name):
             raise _not_ours(cursor)
+        found: list[FailureGroup] = []
+        while len(found) <= limit:
+            want = min(limit + 1 - len(found), max(1, ROWS // max(1, members)))
+            more = self._clusters(key or "", score, name, want, members)
+            found += more
+            if len(more) < want or key is not None:
+                break
+            score, name = str(more[-1].last_seen), more[-1].key
+        following = None
+        if len(found) > limit:
+            following = _write_cursor(f"{found[limit - 1].last_seen} {found[limit - 1].key}")
+        return FailurePage(found[:limit], following, None)
+
+    def _clusters(self, key: str, score: str, name: str, limit: int, members: int) -> list[FailureGroup]:
         args: dict[str, Arg] = {
-            "fingerprint": key or "",
+            "fingerprint": key,
             "score": score,
             "name": name,
-            "limit": limit + 1,
+            "limit": limit,
             "members": members,
         }
         call = Call("clusters", self._ledger.keys.home, args, lambda reply: [_cluster(one) for one in reply])
-        found = self._ledger.scripts.run(call)
-        more = None
-        if len(found) > limit:
-            more = _write_cursor(f"{found[limit - 1].last_seen} {found[limit - 1].key}")
-        return FailurePage(found[:limit], more, None)
+        return self._ledger.scripts.run(call)
 
     def _by_task(self, key: str | None, limit: int, cursor: str | None, members: int) -> FailurePage:
         counts: Counter[str] = Counter()

@@ -13,7 +13,7 @@ from tenure.lease.ledger import Ledger
 from tenure.lease.listing import list_failed, list_jobs
 from tenure.lease.outcome import Fail, Lose, Succeed
 from tenure.scripts.errors import BadInput
-from tenure.testing import START
+from tenure.testing import START, Faults
 from tenure.workers.fingerprint import failure
 
 from .given import At, Store, dead, running
@@ -131,6 +131,19 @@ def test_so_many_members_are_shown(ledger: Ledger, at: At) -> None:
         (group,) = Failures(ledger).groups(members=members).items
         assert [job.id for job in group.members] == ids[::-1][:members]
         assert group.count == 5
+
+
+def test_many_members_are_read_in_several_calls(
+    ledger: Ledger, at: At, monkeypatch: pytest.MonkeyPatch, faults: Faults
+) -> None:
+    for moment, told in enumerate([GONE, BUSY, ODD, GONE, BUSY]):
+        die(at(START + moment), told)
+    whole = Failures(ledger).groups(members=2)
+    monkeypatch.setattr(failures, "ROWS", 2)
+    faults.calls.clear()
+
+    assert Failures(ledger).groups(members=2) == whole
+    assert faults.calls == ["clusters"] * 4
 
 
 def test_one_reason_is_asked_for(ledger: Ledger) -> None:
