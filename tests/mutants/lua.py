@@ -58,10 +58,10 @@ class Place:
 
 @dataclass
 class Reading:
-    """What `read` found. `statements` are the starts of all statements, in order."""
+    """What `read` found. `statements` are all statements in order: where each begins, and whether in a function."""
 
     source: str
-    statements: list[int] = field(default_factory=list[int])
+    statements: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
     places: list[Place] = field(default_factory=list[Place])
 
     def text(self, place: Place) -> str:
@@ -143,7 +143,7 @@ class _Reader:
     def block(self) -> None:
         while self.now.text not in ("", "end", "else", "elseif", "until"):
             outer, self.statement = self.statement, len(self.found.statements)
-            self.found.statements.append(self.now.start)
+            self.found.statements.append((self.now.start, self.functions > 0))
             self.one_statement()
             self.has(";")
             self.statement = outer

@@ -119,7 +119,8 @@ class Runner:
 
     def _take_notes(self, items: Sequence[pytest.Item], say: Say) -> None:
         coverage = Coverage()
-        self._start_server()
+        if not self._start_server():
+            raise RuntimeError("the library that takes notes does not load")
         for item in self._run(items):
             say(
                 {
