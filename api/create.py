@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 from ..scripts.errors import TenureError
 from .background import Background
 from .batches import BatchResource
+from .chain import ChainResource
 from .events import Events
 from .failures import FailureResource
 from .guard import Guard
@@ -59,7 +60,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
     background, schedules, health = Background(app), ScheduleResource(app), Health(app)
     jobs, instances = Jobs(app), InstanceResource(app)
     batches, replays = BatchResource(app), ReplayResource(app)
-    tenants, retention = Tenants(app), RetentionResource(app)
+    tenants, retention, chains = Tenants(app), RetentionResource(app), ChainResource(app)
     return [
         resource("/tasks", get=Tasks(app).list),
         resource("/background-tasks", get=background.list, post=background.start),
@@ -77,6 +78,8 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/jobs/replay-dead", post=replays.apply),
         resource("/jobs/replays", get=batches.list),
         resource("/jobs/replays/{id}", get=batches.get),
+        resource("/jobs/chain/{trace}", get=chains.get),
+        resource("/jobs/chain/{trace}/diagnostic-bundle", get=chains.bundle),
         resource("/jobs/{id}", get=jobs.get),
         resource("/jobs/{id}/why", get=jobs.why),
         resource("/jobs/{id}/retry", post=jobs.retry),

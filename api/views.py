@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from ..lease.chain import Chain, Link
 from ..lease.instance_view import InstanceView
 from ..lease.jobs import Attempt, Deed, JobView, Page
 from ..lease.payload import unpack_args
@@ -139,6 +140,38 @@ def job(view: JobView) -> Json:
         "exclusive": view.exclusive,
         "operationKey": view.operation_key,
         "revision": view.revision,
+    }
+
+
+def chain(found: Chain) -> Json:
+    """A chain as a tree from its top: each job before those it has made, `depth` steps below the beginning."""
+    return {
+        "traceId": found.trace,
+        **page([_link(link) for link in found.links], found.next_cursor),
+        "truncated": found.next_cursor is not None,
+    }
+
+
+def _link(link: Link) -> Json:
+    view = link.job
+    return {
+        "id": view.id,
+        "depth": link.depth,
+        "parentId": view.parent,
+        "children": list(link.children),
+        "task": view.task,
+        "source": view.source,
+        "status": view.status,
+        "deadReason": view.why_dead,
+        "createdAt": instant(view.created_at),
+        "startedAt": instant(view.started_at),
+        "finishedAt": instant(view.finished_at),
+        "attempts": len(view.attempts),
+        "error": error(view),
+        "instanceId": view.instance,
+        "nodeId": view.node,
+        "record": record(view),
+        "labels": dict(view.labels),
     }
 
 

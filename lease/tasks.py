@@ -156,6 +156,12 @@ class Task:
         first = next(iter(self._parameters), None)
         return first is not None and (first.name == "ctx" or "Ctx" in str(first.annotation))
 
+    @property
+    def parameter_names(self) -> list[str]:
+        """The parameters that take a positional argument each, in order; without the context."""
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return [name for name, one in self._signature.parameters.items() if one.kind in kinds]
+
     @cached_property
     def _parameters(self) -> list[inspect.Parameter]:
         return list(inspect.signature(self.function).parameters.values())

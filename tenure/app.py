@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -26,8 +27,10 @@ from typing import (
     overload,
 )
 
+import redis
 from redis import Redis
 
+from . import __version__
 from .connection import Client, ServerFacts, Store, connect
 from .instance_book import InstanceBook
 from .job_book import JobBook
@@ -496,6 +499,22 @@ class Tenure:
                 self._leases[tenant] = Leases(ledger.scripts, ledger.keys, ledger.index, self.blocking_redis)
             leases = self._leases[tenant]
         return leases.hold(name, ttl, wait)
+
+    def about(self) -> dict[str, dict[str, object]]:
+        """What somebody who looks into a failure should know: versions, settings without secrets."""
+        facts = self.store.facts
+        return {
+            "versions": {
+                "tenure": __version__,
+                "python": platform.python_version(),
+                "platform": platform.platform(),
+                "redis-py": redis.__version__,
+                "server": f"{facts.product} {facts.version}",
+                "durability": facts.durability,
+                "cluster": facts.cluster,
+            },
+            "settings": {**self.settings.shown()},
+        }
 
     def api(self) -> Starlette:
         """The HTTP API as an ASGI application, to mount where you like."""

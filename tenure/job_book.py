@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from .failure_book import FailureBook
+from .lease.chain import Chain, chain
 from .lease.context import Record
 from .lease.durations import Duration
 from .lease.instants import to_ms
@@ -74,6 +75,15 @@ class JobBook(FailureBook):
     def status(self, tenant: str = "default") -> RuntimeStatus:
         """The runtime status: what runs, waits and went wrong, at this moment and over the last hour."""
         return runtime_status(self._app.ledger(tenant))
+
+    def chain(
+        self, trace: str, *, limit: int = 1_000, cursor: str | None = None, tenant: str = "default"
+    ) -> Chain:
+        """The jobs of a trace in the order they were made, at most 1,000 at once; `links` has them as a tree.
+
+        A job's own id is the trace of all that it has made. Raises NotFound when the ledger has no job of it.
+        """
+        return chain(self._app.ledger(tenant), trace, limit=limit, cursor=cursor)
 
     def cancel(
         self, job_id: str, reason: str = "", tenant: str = "default", *, by: str | None = None

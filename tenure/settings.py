@@ -90,6 +90,10 @@ class Settings:
                 f"durability is {self.durability!r:.40}: it must be one of {', '.join(DURABILITIES)}"
             )
 
+    def shown(self) -> dict[str, str | int | None]:
+        """The settings as they may be shown: no password in an address."""
+        return {field.name: _shown(field.name, getattr(self, field.name)) for field in fields(self)}
+
     @classmethod
     def load(cls, env: Mapping[str, str], cwd: Path) -> Settings:
         """Read the environment and `cwd/tenure.toml`. Raises BadInput on a value that breaks a rule."""
@@ -154,6 +158,12 @@ class _Values:
         if value is None or _is_durability(value):
             return value
         raise BadInput(f"durability is {value!r}: it must be one of {', '.join(DURABILITIES)}")
+
+
+def _shown(name: str, value: str | int | Path | None) -> str | int | None:
+    if isinstance(value, Path):
+        return str(value)
+    return safe_url(value) if name.endswith("_url") and isinstance(value, str) else value
 
 
 def _is_durability(value: str) -> TypeGuard[Durability]:

@@ -21,6 +21,7 @@ _COMMANDS = {
     "jobs": ("jobs:jobs", "List, show and watch jobs; retry, skip, cancel, reschedule and confirm them."),
     "instances": ("instances:instances", "Suspend, resume and end workflow instances."),
     "failures": ("failures:failures", "See what dead and failed jobs have in common."),
+    "chain": ("chain:chain", "Show all jobs of a trace, or make a bundle of them to hand on."),
     "why": ("why:why", "Say why a job does not run or a schedule did not fire, and what would change that."),
     "replay": ("replay:replay", "Retry many dead or failed jobs at a pace, chosen by conditions."),
     "cron": ("cron:cron", "List, show, pause, resume, run and delete schedules; explain cron expressions."),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 
 import click
 
-from ..settings import Settings, safe_url
 from .options import output_option, read_settings
 from .output import print_json, print_table
 
@@ -23,24 +21,12 @@ def config() -> None:
 @output_option
 def show(as_json: bool) -> None:
     """Show each setting and where it came from; passwords are hidden."""
-    settings = read_settings()
-    rows = [(name, _shown(settings, name), _source(name)) for name in _names()]
+    rows = [(name, value, _source(name)) for name, value in read_settings().shown().items()]
     if as_json:
         print_json([{"name": name, "value": value, "source": source} for name, value, source in rows])
     else:
         table = [(name, "-" if value is None else str(value), source) for name, value, source in rows]
         print_table(("SETTING", "VALUE", "FROM"), table, stretch=1)
-
-
-def _names() -> list[str]:
-    return [field.name for field in fields(Settings)]
-
-
-def _shown(settings: Settings, name: str) -> str | int | None:
-    value = getattr(settings, name)
-    if isinstance(value, Path):
-        return str(value)
-    return safe_url(value) if name.endswith("_url") and value else value
 
 
 def _source(name: str) -> str:

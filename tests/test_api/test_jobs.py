@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import zipfile
 
 import pytest
 from starlette.testclient import TestClient
@@ -186,3 +188,57 @@ def test_tasks_are_listed_with_what_may_be_started(client: TestClient) -> None:
     found = {item["task"]: item["startable"] for item in page["items"] + rest["items"]}
     assert found == {"orders.purge": False, "orders.sync": True, "reports.daily": False}
     assert (page["hasMore"], rest["hasMore"]) == (True, False)
+
+
+def test_a_chain_is_shown_as_a_tree_and_handed_on_as_a_zip(
+    client: TestClient, shop: Tenure, hand: Hand
+) -> None:
+    root = enqueue(shop)
+    hand.work(Fail("password=hunter2", permanent=True))
+    daily = shop.registry.get("reports.daily")
+    child = shop.enqueue(daily, (), {}, Options(trace=root)).id
+
+    seen = client.get(f"/jobs/chain/{root}").json()
+    zipped = client.get(f"/jobs/chain/{root}/diagnostic-bundle")
+
+    assert [(job["id"], job["depth"], job["parentId"]) for job in seen["items"]] == [
+        (root, 0, None),
+        (child, 0, None),
+    ]
+    assert (seen["traceId"], seen["truncated"], seen["hasMore"], seen["nextCursor"]) == (
+        root,
+        False,
+        False,
+        None,
+    )
+    assert zipped.headers["content-type"] == "application/zip"
+    assert zipped.headers["content-disposition"] == 'attachment; filename="tenure-chain.zip"'
+    with zipfile.ZipFile(io.BytesIO(zipped.content)) as archive:
+        assert not any(b"hunter2" in archive.read(name) for name in archive.namelist())
+        assert f"jobs/0001-{root}.json" in archive.namelist()
+
+
+def test_a_long_chain_is_shown_in_parts(client: TestClient, shop: Tenure) -> None:
+    daily = shop.registry.get("reports.daily")
+    made = [shop.enqueue(daily, (), {}, Options(trace="order-7")).id for _ in range(5)]
+
+    first = client.get("/jobs/chain/order-7?limit=3").json()
+    second = client.get(f"/jobs/chain/order-7?limit=3&cursor={first['nextCursor']}").json()
+
+    assert [job["id"] for job in first["items"] + second["items"]] == made
+    assert (first["truncated"], second["truncated"]) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/jobs/chain/nobody", 404), ("/jobs/chain/a%20b", 400), ("/jobs/chain/nobody/diagnostic-bundle", 404)],
+)
+def test_a_chain_that_is_not_there(client: TestClient, path: str, status: int) -> None:
+    refused(client.get(path), status, "NOT_FOUND" if status == 404 else "BAD_INPUT")
+
+
+def test_a_chain_of_another_tenant_is_not_there(client: TestClient, shop: Tenure) -> None:
+    job_id = enqueue(shop, tenant="acme")
+
+    refused(client.get(f"/jobs/chain/{job_id}"), 404, "NOT_FOUND")
+    assert client.get(f"/jobs/chain/{job_id}?tenant=acme").status_code == 200

@@ -37,6 +37,8 @@ TABLE: dict[str, dict[str, int]] = {
     "/jobs/replay-dead": {"POST": 200},
     "/jobs/replays": {"GET": 200, "HEAD": 200},
     "/jobs/replays/{id}": {"GET": 404, "HEAD": 404},
+    "/jobs/chain/{trace}": {"GET": 404, "HEAD": 404},
+    "/jobs/chain/{trace}/diagnostic-bundle": {"GET": 404, "HEAD": 404},
     "/jobs/{id}": {"GET": 404, "HEAD": 404},
     "/jobs/{id}/why": {"GET": 404, "HEAD": 404},
     "/jobs/{id}/retry": {"POST": 404},
@@ -79,7 +81,8 @@ def test_the_table_has_every_route(shop: Tenure) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_answers_as_the_table_says(client: TestClient, path: str, method: str) -> None:
     answer = client.request(
-        method, path.replace("{id}", "x").replace("{job_key}", "x").replace("{tenant}", "x")
+        method,
+        path.replace("{id}", "x").replace("{job_key}", "x").replace("{tenant}", "x").replace("{trace}", "x"),
     )
 
     expected = TABLE[path].get(method)

@@ -1,0 +1,112 @@
+"""Secrets in what is shown to others: masked by the names of values, by their looks, and wherever they come again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+MASK = "***"
+LEAST = 6
+"""A masked value shorter than this is no secret by itself, and would mask half of all text."""
+
+_NAMES = (
+    "password|passwd|passphrase|pwd|secret|token|authorization|apikey|accesskey|privatekey|signingkey|encryptionkey|credential|"
+    "cookie|sessionid|cvv|cardnumber"
+)
+_SECRET_NAME = re.compile(_NAMES)
+_LOOSE = re.sub("(?<=api|ess|ate|ing|ion|ard)(?=key|number)|(?<=session)(?=id)", "[ _-]?", _NAMES)
+_LOOKS = (
+    (re.compile(r"(?i)\b(bearer|basic)(\s+)[A-Za-z0-9._~+/=-]{6,}"), rf"\1\2{MASK}"),
+    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,100}):[^\s/@]{1,200}@"), rf"\1:{MASK}@"),
+    (re.compile(r"\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*"), MASK),
+    (
+        re.compile(
+            r"\b(?:ghp_|gho_|ghs_|github_pat_|glpat-|xox[abprs]-|sk-|sk_live_|rk_live_)[A-Za-z0-9_-]{10,}"
+        ),
+        MASK,
+    ),
+    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), MASK),
+    (
+        re.compile(
+            r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]{0,20000}(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?"
+        ),
+        MASK,
+    ),
+    (
+        re.compile(
+            rf"(?i)((?:{_LOOSE})[\w.-]{{0,40}}[\"']?\s{{0,5}}[:=]\s{{0,5}})"
+            rf"(\"[^\"\n]{{0,4000}}\"|'[^'\n]{{0,4000}}'|[^\s\"',;&)\]}}]{{1,4000}})"
+        ),
+        rf"\1{MASK}",
+    ),
+)
+
+
+def is_secret_name(name: object) -> bool:
+    """Whether a value of this name is a secret: `password`, `X-Api-Key`, `accessToken`, ..."""
+    return bool(_SECRET_NAME.search(re.sub(r"[^a-z0-9]", "", str(name)[:200].lower())))
+
+
+class Redaction:
+    """Masks values, and remembers them: what was masked by its name is masked in all text too, wherever it stands."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def learn(self, value: object) -> None:
+        """Remember the secrets in a value, before any of it is shown."""
+        for name, part in _parts(value):
+            if name is not None and is_secret_name(name):
+                self.know(part)
+            else:
+                self.learn(part)
+
+    def know(self, value: object) -> None:
+        """Remember a value as a secret, with all that it is made of."""
+        parts = _parts(value)
+        for _, part in parts:
+            self.know(part)
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+        if not parts and not isinstance(value, (bool, type(None))) and len(text) >= LEAST:
+            self._known.add(text)
+
+    def masked(self, value: object) -> object:
+        """`value` without secrets: those by name, and in its text those that are known or look like one."""
+        match value:
+            case str():
+                return self.text(value)
+            case bytes():
+                return (
+                    MASK
+                    if self.text(value.decode("utf-8", "replace")) != value.decode("utf-8", "replace")
+                    else value
+                )
+            case Mapping():
+                named = cast("Mapping[object, object]", value)
+                return {
+                    self.masked(name): MASK if is_secret_name(name) else self.masked(part)
+                    for name, part in named.items()
+                }
+            case list() | tuple():
+                return [self.masked(part) for part in cast("Sequence[object]", value)]
+            case int() | float() if str(value) in self._known:
+                return MASK
+            case _:
+                return value
+
+    def text(self, text: str) -> str:
+        for known in sorted(self._known, key=len, reverse=True):
+            text = text.replace(known, MASK)
+        for looks, instead in _LOOKS:
+            text = looks.sub(instead, text)
+        return text
+
+
+def _parts(value: object) -> list[tuple[object | None, object]]:
+    """The parts of a value, with their names if they have any."""
+    if isinstance(value, Mapping):
+        return list(cast("Mapping[object, object]", value).items())
+    if isinstance(value, (list, tuple)):
+        return [(None, part) for part in cast("Sequence[object]", value)]
+    return []
