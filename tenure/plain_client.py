@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Callable
 from typing import Any, cast
 
-from hiredis import pack_command
+import hiredis
 from redis import Redis
 from redis.exceptions import ResponseError
 
+_pack: Callable[[tuple[Any, ...]], bytes] = cast(Any, hiredis).pack_command
 SPARE = 16
 """Connections kept at hand for the next calls; more than these go back to the pool, where pipelines find them."""
 
@@ -31,11 +33,13 @@ class PlainClient(Redis):
         if args[0] != "FCALL" or options:
             return cast(Any, super()).execute_command(*args, **options)
         connection = self._take()
+
+        def hang_up(_error: Exception) -> None:
+            connection.disconnect()
+
         whole = False
         try:
-            reply = connection.retry.call_with_retry(
-                lambda: _ask(connection, args), lambda _error: connection.disconnect()
-            )
+            reply = connection.retry.call_with_retry(lambda: _ask(connection, args), hang_up)
             whole = True
             return reply
         except ResponseError:
@@ -62,5 +66,5 @@ class PlainClient(Redis):
 
 
 def _ask(connection: Any, command: tuple[Any, ...]) -> Any:
-    connection.send_packed_command([pack_command(command)])
+    connection.send_packed_command([_pack(command)])
     return connection.read_response()

@@ -124,14 +124,14 @@ REFUSED: dict[str, tuple[Register, str, str]] = {
         '@app.background("orders.sync"',
     ),
     "a key of another kind": (lambda app: app.task(5), "task key 5 is not allowed", "reports.daily"),
-    "a misfire policy not built yet": (
-        lambda app: app.cron("r", "@daily", misfire="skip")(report),
-        "misfire 'skip' is not a policy of this version",
+    "a misfire policy that is none": (
+        lambda app: app.cron("r", "@daily", misfire="never")(report),
+        "misfire 'never' is not a policy",
         "fire_once",
     ),
-    "an overlap policy not built yet": (
-        lambda app: app.cron("r", "@daily", overlap="skip")(report),
-        "overlap 'skip' is not a policy of this version",
+    "an overlap policy that is none": (
+        lambda app: app.cron("r", "@daily", overlap="never")(report),
+        "overlap 'never' is not a policy",
         "allow",
     ),
     "a policy of another kind": (
@@ -226,9 +226,31 @@ WRONG_OPTIONS: list[tuple[str, Any, str]] = [
     ("start_by", "never", "start_by 'never' is not a duration"),
     ("timeout", "0s", "timeout '0s' is too short"),
     ("timeout", [], "timeout [] is not a duration"),
-    ("source", 5, "source 5 is not allowed"),
+    ("source", 5, "source 5 is not one of"),
+    ("source", "checkout", "source 'checkout' is not one of"),
     ("trace", 5, "trace 5 is not allowed"),
-    ("trace", "t" * 201, "text of at most 200 bytes"),
+    ("trace", "t" * 201, "at most 200"),
+    *[
+        (name, value, f"{name} {value!r:.60} is not allowed")
+        for name in (
+            "instance",
+            "node",
+            "node_name",
+            "definition",
+            "definition_version",
+            "execution",
+            "work_item",
+        )
+        for value in (5, "", "n" * 201, "a\nb")
+    ],
+    ("repeat_rule", 5, "repeat_rule 5 is not allowed"),
+    ("record", "order", "record 'order' is no (type, id)"),
+    ("record", ("order", ""), "is no (type, id)"),
+    ("labels", ["a"], "labels"),
+    ("labels", {"a": 5}, "label 'a' = 5 is not allowed"),
+    ("concurrency_key", "", "concurrency_key '' is not allowed"),
+    ("concurrency_limit", 0, "concurrency_limit 0 is not allowed"),
+    ("exclusive", "yes", "exclusive 'yes' is not a bool"),
     ("tennant", "acme", "'tennant' is not an option of a job"),
 ]
 

@@ -120,7 +120,7 @@ def skip(words: tuple[str, ...], reason: str, tenant: str, as_json: bool) -> Non
         with opened() as app:
             print_batch(app.jobs.skip_many(words, reason=reason, tenant=tenant), as_json)
         return
-    job_id = words[0]
+    job_id = next(iter(words))
     with opened() as app:
         before = app.ledger(tenant).skip(job_id, reason, whoami())
         job = app.jobs.get(job_id, tenant)

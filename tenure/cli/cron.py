@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, islice
 from operator import attrgetter
+from typing import cast
 
 import click
 
@@ -221,13 +222,10 @@ def _short(value: object) -> object:
     """A trigger in a line: what is given of it."""
     if not isinstance(value, list):
         return value
-    triggers = [one for one in value if isinstance(one, dict)]
-    return (
-        "; ".join(
-            " ".join(f"{name}={part}" for name, part in one.items() if part is not None) for one in triggers
-        )
-        or value
-    )
+    parts = cast("list[object]", value)
+    triggers = [cast("dict[str, object]", one) for one in parts if isinstance(one, dict)]
+    lines = (" ".join(f"{name}={part}" for name, part in one.items() if part is not None) for one in triggers)
+    return "; ".join(lines) or parts
 
 
 @cron.command(name="next")
