@@ -272,6 +272,20 @@ def test_who_blocks_the_loop_is_charged_when_another_runs_out_of_time(worker: St
     assert ends(lane.ended(victim)[0]) == [("canceled", "released"), ("succeeded", None)]
 
 
+def test_nobody_else_is_charged_for_what_a_job_leaves_behind(worker: Start, lane: Lane) -> None:
+    busy = lane.make("spins")
+    worker("io", slots=1, grace_ms=1_000)
+    lane.pid(busy)
+    job = lane.make("leaves.stubborn", timeout=500, max_attempts=1)
+    lane.pid(job)
+
+    (view,) = lane.ended(job)
+
+    assert ends(view) == [("failed", "timeout")]
+    lane.go()
+    assert ends(lane.ended(busy)[0]) == [("canceled", "released"), ("succeeded", None)]
+
+
 # The process dies by itself.
 
 

@@ -384,6 +384,32 @@ async def stays(ctx: Ctx, path: str) -> None:
             write(path, ctx.job_id, "told")
 
 
+@app.task("leaves.stubborn", pool="io", timeout="60s", retry=quick)
+async def leaves_stubborn(ctx: Ctx, path: str) -> None:
+    """Comes to its end, and leaves something behind that does not."""
+
+    async def left_behind() -> None:
+        while True:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                write(path, ctx.job_id, "told")
+
+    task = asyncio.create_task(left_behind())
+    write(path, ctx.job_id, "began", os.getpid())
+    await asyncio.sleep(0.01)
+    assert not task.done()
+
+
+@app.task("spins", pool="io", timeout="60s")
+async def spins(ctx: Ctx, path: str) -> None:
+    """Is always at work, and blocks nobody for long."""
+    write(path, ctx.job_id, "began", os.getpid())
+    while not Path(path + ".go").exists():
+        time.sleep(0.02)
+        await asyncio.sleep(0)
+
+
 @app.task("blocks", pool="io", timeout="60s", retry=quick)
 async def blocks(ctx: Ctx, path: str, seconds: float) -> None:
     """Holds the event loop."""

@@ -86,9 +86,8 @@ class Lane:
         """Called in another thread. The loop is blocked if the alarm of one that is out of time has not gone off."""
         late = self._attempts.get(number)
         current = asyncio.current_task(self._loop)
-        if late is None or late.raised is not None or not isinstance(current, OwnedTask):
-            return 0
-        return current.owner.ticket.number
+        blocked = late is not None and late.waits_for_alarm
+        return current.owner.ticket.number if blocked and isinstance(current, OwnedTask) else 0
 
     async def _outcome(self, attempt: Beside) -> Outcome:
         ticket = attempt.ticket
@@ -134,6 +133,10 @@ class Beside:
         if self.raised is not None:
             raise self.raised
         self._alarm = self._loop.call_at(self.ticket.limit_at, self.interrupt, OutOfTime())
+
+    @property
+    def waits_for_alarm(self) -> bool:
+        return self._alarm is not None and self.raised is None
 
     def interrupt(self, error: BaseException) -> None:
         """Cancel the coroutine, once: what it makes of that is its own affair, as long as it ends."""
