@@ -22,6 +22,7 @@ from ..scripts.states import Cause, State
 from .plain import Json, escaped, instant, jsonable
 from .progress import eta, percent
 
+_WITH_A_TYPE = (Cause.RAISED, Cause.REFUSED, Cause.TOO_LARGE)
 _RAISED = re.compile(r"([A-Za-z_]\w*)(?:: (.*))?", re.DOTALL)
 
 
@@ -85,9 +86,9 @@ def error(view: JobView) -> Json | None:
 
 
 def error_of(attempt: Attempt) -> Json:
-    """An attempt's error; `type` is the class of what was raised, null when nothing was."""
+    """An attempt's error; `type` is the class of what was raised, or our code; null when there is none."""
     summary = attempt.error or ""
-    raised = _RAISED.fullmatch(summary) if attempt.cause in (Cause.RAISED, Cause.REFUSED) else None
+    raised = _RAISED.fullmatch(summary) if attempt.cause in _WITH_A_TYPE else None
     kind, message = (raised[1], raised[2] or "") if raised else (None, summary)
     return {"type": kind, "message": escaped(message, lines=True)}
 

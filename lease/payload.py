@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, cast
 
 import msgpack
 
-from ..scripts.errors import BadPayload
+from ..scripts.errors import BadPayload, PayloadTooLarge, ResultTooLarge
 
 LIMIT = 256 * 1024
 DEPTH = 32
 _EMPTY = b"\x92\x90\x80"  # [[], {}]
 _CONTAINERS = (dict, list, tuple)
+_MAY_BE_NAN = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+"""How a float that is no number begins in msgpack; other bytes may look so too."""
 
 
-def pack(value: object, *, what: str, limit: int = LIMIT, named_from: int = 0) -> bytes:
+def pack(
+    value: object, *, what: str, limit: int = LIMIT, named_from: int = 0, names: Sequence[str] = ()
+) -> bytes:
     """`value` as bytes, exact on the way back (a tuple comes back as a list).
 
-    Raises BadPayload for what msgpack cannot hold, naming its place from the level `named_from` on, or over `limit`
-    bytes.
+    Raises BadPayload for what msgpack cannot hold, naming its place from the level `named_from` on; PayloadTooLarge
+    over `limit` bytes, naming the largest part, by `names` if it is one of a list.
     """
     try:
         data = cast(bytes, msgpack.packb(value))
@@ -34,20 +40,45 @@ def pack(value: object, *, what: str, limit: int = LIMIT, named_from: int = 0) -
     if len(data) > DEPTH:  # each level has a byte of its own
         _check_depth(value, what)
     if len(data) > limit:
-        raise BadPayload(
-            f"{what} is {len(data):,} bytes, the limit is {limit:,}{_largest(value)}",
+        raise PayloadTooLarge(
+            f"{what} is {len(data):,} bytes, the limit is {limit:,}{_largest(value, named_from, names)}",
             hint="store the data elsewhere and pass its name",
         )
     return data
+
+
+def pack_result(result: object) -> bytes:
+    """What a task returned; None is no bytes. Raises BadPayload, ResultTooLarge."""
+    try:
+        return b"" if result is None else pack(result, what="result")
+    except PayloadTooLarge as exc:
+        raise ResultTooLarge(str(exc), hint="store it elsewhere and return its name") from None
 
 
 def unpack(data: bytes) -> Any:
     return msgpack.unpackb(data, strict_map_key=False)
 
 
-def pack_args(args: Sequence[object], kwargs: Mapping[str, object], *, what: str = "arguments") -> bytes:
-    """The arguments of a call; no arguments at all are no bytes."""
-    data = pack([list(args), dict(kwargs)], what=what, named_from=1)
+def pack_args(
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    *,
+    what: str = "arguments",
+    names: Sequence[str] = (),
+) -> bytes:
+    """The arguments of a call; no arguments at all are no bytes. `names` are the parameters of the positional ones.
+
+    Raises as `pack`; also for NaN, which is not equal to itself: nobody could tell whether a call is the same again.
+    """
+    value = [list(args), dict(kwargs)]
+    data = pack(value, what=what, named_from=1, names=names)
+    if _MAY_BE_NAN.search(data):
+        place = _nan_in(value)
+        if place:
+            raise BadPayload(
+                f"{what} cannot be stored: at {''.join(place[1:])}: NaN is no number",
+                hint="pass None, or leave it out",
+            )
     return b"" if data == _EMPTY else data
 
 
@@ -112,6 +143,25 @@ def _children(node: object) -> Iterable[object]:
     )
 
 
-def _largest(value: object) -> str:
-    sizes = [(len(cast(bytes, msgpack.packb(part))), str(name)) for name, part in _parts(value)]
-    return f"; the largest part, {max(sizes)[1]!r:.40}, has {max(sizes)[0]:,}" if sizes else ""
+def _nan_in(value: object) -> list[str]:
+    """The way to the first NaN; empty if there is none."""
+    for name, part in _parts(value):
+        if isinstance(part, float) and math.isnan(part):
+            return [f"[{name!r:.60}]"]
+        found = _nan_in(part)
+        if found:
+            return [f"[{name!r:.60}]", *found]
+    return []
+
+
+def _largest(value: object, level: int, names: Sequence[str]) -> str:
+    parts = _parts(value)
+    for _ in range(level):
+        parts = [part for _, node in parts for part in _parts(node)]
+    sizes = [(len(cast(bytes, msgpack.packb(part))), name) for name, part in parts]
+    if not sizes:
+        return ""
+    size, name = max(sizes, key=lambda one: one[0])
+    if isinstance(name, int) and name < len(names):
+        name = names[name]
+    return f"; the largest part, {name!r:.60}, has {size:,}"

@@ -134,7 +134,9 @@ def new_job(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options:
     bound_args, bound_kwargs = task.bind(tuple(args), dict(kwargs))
     return NewJob(
         task=task.key,
-        args=pack_args(bound_args, bound_kwargs, what=f"the arguments of {task.key}"),
+        args=pack_args(
+            bound_args, bound_kwargs, what=f"the arguments of {task.key}", names=task.parameter_names
+        ),
         pool=options.pool or task.pool,
         when=due(options.after, options.at),
         idempotency_key=_idempotency_key(task, args, kwargs, options),
@@ -160,7 +162,9 @@ def edited_args(task: Task, args: Sequence[Any] | None, kwargs: Mapping[str, Any
     if args is None and kwargs is None:
         return None
     bound_args, bound_kwargs = task.bind(tuple(args or ()), dict(kwargs or {}))
-    return pack_args(bound_args, bound_kwargs, what=f"the arguments of {task.key}")
+    return pack_args(
+        bound_args, bound_kwargs, what=f"the arguments of {task.key}", names=task.parameter_names
+    )
 
 
 def due(after: Duration | None, at: datetime | None) -> int | str | None:

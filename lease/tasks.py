@@ -156,7 +156,7 @@ class Task:
         first = next(iter(self._parameters), None)
         return first is not None and (first.name == "ctx" or "Ctx" in str(first.annotation))
 
-    @property
+    @cached_property
     def parameter_names(self) -> list[str]:
         """The parameters that take a positional argument each, in order; without the context."""
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

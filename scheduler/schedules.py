@@ -142,7 +142,9 @@ class Schedules:
         bound_args, bound_kwargs = task.bind(tuple(args), dict(kwargs or {}))
         definition = Definition(
             task=task.key,
-            args=pack_args(bound_args, bound_kwargs, what=f"the arguments of {task.key}"),
+            args=pack_args(
+                bound_args, bound_kwargs, what=f"the arguments of {task.key}", names=task.parameter_names
+            ),
             pool=chosen.pool or task.pool,
             fields={
                 name: str(value) for name, value in row_fields(task, replace(chosen, source="cron")).items()

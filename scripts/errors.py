@@ -2,7 +2,8 @@
 
     TenureError
     ├── BadInput            refused before the store was asked (also a ValueError)
-    │   ├── BadPayload      a value that cannot be stored exactly, or is too large
+    │   ├── BadPayload      a value that cannot be stored exactly
+    │   │   └── PayloadTooLarge, of what a task returned ResultTooLarge
     │   └── UnknownTask     no task of that name is registered
     ├── NotFound            no such job, schedule or lease in this tenant
     ├── Conflict            the state of things forbids it
@@ -53,6 +54,14 @@ class BadInput(TenureError, ValueError):
 
 class BadPayload(BadInput):
     code = "BAD_PAYLOAD"
+
+
+class PayloadTooLarge(BadPayload):
+    code = "PAYLOAD_TOO_LARGE"
+
+
+class ResultTooLarge(PayloadTooLarge):
+    code = "RESULT_TOO_LARGE"
 
 
 class UnknownTask(BadInput):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
@@ -11,8 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.lease.payload import DEPTH, LIMIT, digest, pack, pack_args, unpack, unpack_args
-from tenure.scripts.errors import BadPayload
+from tenure.lease.payload import (
+    DEPTH,
+    LIMIT,
+    digest,
+    pack,
+    pack_args,
+    pack_result,
+    unpack,
+    unpack_args,
+)
+from tenure.scripts.errors import BadPayload, PayloadTooLarge, ResultTooLarge
 
 VALUES = st.recursive(
     st.none()
@@ -91,6 +101,65 @@ def test_the_limit_is_exact_and_names_the_largest_part() -> None:
 
     with pytest.raises(BadPayload, match=r"'report'.*has"):
         pack({"small": 1, "report": b"x" * LIMIT}, what="the arguments")
+
+
+def test_the_largest_argument_is_named_as_its_parameter_is() -> None:
+    for args, kwargs, name in (
+        ([b"x" * LIMIT, 1], {"b": 2}, "'report'"),
+        ([1, 2, 3, b"x" * LIMIT], {}, "3"),
+        ([1], {"rows": [b"x" * LIMIT]}, "'rows'"),
+    ):
+        with pytest.raises(PayloadTooLarge) as refused:
+            pack_args(args, kwargs, what="the arguments of shop.sync", names=("report", "day"))
+
+        assert f"; the largest part, {name}, has 262," in str(refused.value)
+        assert "the arguments of shop.sync is 262," in str(refused.value)
+        assert "the limit is 262,144" in str(refused.value)
+        assert refused.value.hint == "store the data elsewhere and pass its name"
+
+
+def test_a_result_that_is_too_large_has_a_code_of_its_own() -> None:
+    assert pack_result(None) == b""
+    assert unpack(pack_result([1])) == [1]
+    with pytest.raises(ResultTooLarge, match="result is 300,005 bytes, the limit is 262,144"):
+        pack_result(b"x" * 300_000)
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "place"),
+    [
+        ([float("nan")], {}, "[0]"),
+        ([], {"rows": [1, {"x": -float("nan")}]}, "['rows'][1]['x']"),
+        ([[], (0.5, float("nan"))], {}, "[1][1]"),
+    ],
+)
+def test_nan_is_no_argument(args: list[Any], kwargs: dict[str, Any], place: str) -> None:
+    with pytest.raises(
+        BadPayload, match=re.escape(f"arguments cannot be stored: at {place}: NaN is no number")
+    ):
+        pack_args(args, kwargs)
+
+
+def test_what_only_looks_like_nan_is_an_argument() -> None:
+    for value in (
+        float("inf"),
+        float("-inf"),
+        b"\xcb\x7f\xf8\0\0\0\0\0\0",
+        "\xcb\x7f\xf8",
+        1.7976931348623157e308,
+    ):
+        assert unpack_args(pack_args([value], {})) == ([value], {})
+    assert repr(unpack(pack_result(float("nan")))) == "nan", "what is done is done"
+
+
+@pytest.mark.parametrize("deep", [33, 511, 1_000, 10_000, 100_000])
+def test_any_depth_is_refused_in_words(deep: int) -> None:
+    value: Any = 1
+    for _ in range(deep):
+        value = [value]
+
+    with pytest.raises(BadPayload, match="nested deeper than 32 levels"):
+        pack_args([value], {})
 
 
 @pytest.mark.parametrize(

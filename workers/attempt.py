@@ -26,10 +26,10 @@ from ..lease.outcome import (
     SkipRest,
     Succeed,
 )
-from ..lease.payload import pack, pack_cursor, unpack_args
+from ..lease.payload import pack_cursor, pack_result, unpack_args
 from ..lease.reports import check_count, cut, message_text, storable
 from ..lease.tasks import Task
-from ..scripts.errors import BadPayload
+from ..scripts.errors import BadPayload, PayloadTooLarge
 from ..scripts.states import Cause
 from .ctx import Ctx, Link
 from .fingerprint import failure, own_frame
@@ -135,16 +135,16 @@ def returned(value: Any) -> Outcome:
                 check_count(total, "total")
                 return NextChunk(pack_cursor(cursor), done, total, duration_ms(delay), message_text(message))
             case Done():
-                return Succeed(_packed(cast("Done[object]", value).result))
+                return Succeed(pack_result(cast("Done[object]", value).result))
             case Skip():
                 return SkipRest(_summary(value.reason))
             case _:
-                return Succeed(_packed(value))
+                return Succeed(pack_result(value))
+    except PayloadTooLarge as exc:  # the work is done: to do it again would end the same way
+        return Fail(_summary(f"{exc.code}: {exc}. {exc.hint}"), Cause.TOO_LARGE, permanent=True)
     except BadPayload as exc:
-        # the work is done: to do it again would end the same way
-        cause = _payload_cause(exc)
-        failure = _failure(exc, _sentence(exc)) if cause is Cause.RAISED else ""
-        return Fail(_summary(f"{exc}. {exc.hint}"), cause, permanent=True, failure=failure)
+        said = _summary(f"{exc}. {exc.hint}")
+        return Fail(said, Cause.RAISED, permanent=True, failure=_failure(exc, _sentence(exc)))
 
 
 def failed(exc: BaseException, task: Task, failures: int) -> Outcome:
@@ -180,14 +180,6 @@ _chance = random.SystemRandom()  # a plain one would be the same in every fork
 
 def _delay_ms(exc: RetryAfter) -> int:
     return duration_ms(timedelta(milliseconds=exc.delay_ms), what="delay")
-
-
-def _packed(result: object) -> bytes:
-    return b"" if result is None else pack(result, what="result")
-
-
-def _payload_cause(exc: BadPayload) -> Cause:
-    return Cause.TOO_LARGE if exc.__cause__ is None else Cause.RAISED
 
 
 def _sentence(exc: BaseException) -> str:

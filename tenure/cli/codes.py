@@ -45,8 +45,16 @@ _ERRORS: dict[str, tuple[str, str]] = {
     "TENURE_ERROR": ("something Tenure refused", "read its sentence; it is the base of all others"),
     "BAD_INPUT": ("a value breaks a rule; nothing was changed", "correct the value its sentence names"),
     "BAD_PAYLOAD": (
-        "a value cannot be stored exactly, or is too large",
-        "pass plain values, and large data by its name",
+        "a value cannot be stored exactly",
+        "pass plain values: None, bool, int, float, str, bytes, list, dict",
+    ),
+    "PAYLOAD_TOO_LARGE": (
+        "arguments or a cursor are over 256 KB; the message names the largest part",
+        "store the data elsewhere and pass its name",
+    ),
+    "RESULT_TOO_LARGE": (
+        "what a task returned is over 256 KB; the job is dead, for its work is done and would end so again",
+        "store it elsewhere and return its name",
     ),
     "BAD_CRON": (
         "a cron expression breaks a rule",
