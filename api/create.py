@@ -18,6 +18,7 @@ from .events import Events
 from .failures import FailureResource
 from .guard import Guard
 from .health import Health
+from .holds import HoldResource
 from .hub import Hub
 from .instances import InstanceResource
 from .jobs import Jobs
@@ -61,6 +62,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
     jobs, instances = Jobs(app), InstanceResource(app)
     batches, replays = BatchResource(app), ReplayResource(app)
     tenants, retention, chains = Tenants(app), RetentionResource(app), ChainResource(app)
+    holds = HoldResource(app)
     return [
         resource("/tasks", get=Tasks(app).list),
         resource("/background-tasks", get=background.list, post=background.start),
@@ -92,6 +94,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/instances/{id}/pause", post=instances.pause),
         resource("/instances/{id}/resume", post=instances.resume),
         resource("/instances/{id}/end", post=instances.end),
+        resource("/holds", get=holds.list, post=holds.add, delete=holds.remove),
         resource("/tenants/{tenant}/retention", get=retention.get, put=retention.put),
         resource("/workers", get=Workers(app).list),
         resource("/schedules", get=schedules.list),

@@ -76,14 +76,21 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The answer to a claim: the leases, or `reason` if there are none (`no_jobs`, `not_due`; `behind_keys`: their keys
-    are full; `ahead`: only for a slot that is free), and what the index must hear.
+    """The answer to a claim: the leases, or `reason` if there are none, and what the index must hear.
+
+    The reasons: `no_jobs`, `not_due`, `held`, `behind_keys` (which are full), `task_unknown` (to this worker), `ahead`
+    (there are some for a slot that is free).
     """
 
     leases: list[Lease]
     reason: str
     news: News
     reap: News
+
+    @property
+    def again(self) -> bool:
+        """Whether nothing was found because others stood in the way, who are out of it now."""
+        return not self.leases and self.news.is_due and self.reason not in ("task_unknown", "ahead")
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,11 +110,20 @@ class Ledger:
         return claim
 
     def claim_call(
-        self, pool: str, worker: str, want: int, token: str, grace_ms: int = GRACE_MS, ahead: int = 0
+        self,
+        pool: str,
+        worker: str,
+        want: int,
+        token: str,
+        grace_ms: int = GRACE_MS,
+        *,
+        ahead: int = 0,
+        unknown: Sequence[str] = (),
     ) -> Call[Claim]:
         """The claim, not yet sent. Sent again under the same `token` it answers the same leases.
 
-        `ahead` of those wanted are for slots that are still busy: they are never of a concurrency key.
+        `ahead` of those wanted are for slots that are still busy: they are never of a concurrency key or a rate limit.
+        `unknown` are tasks that the worker does not know.
         """
         args: dict[str, Arg] = {
             "pool": pool,
@@ -125,7 +134,7 @@ class Ledger:
             "want": want,
             "ahead": ahead,
         }
-        return self._call("claim", args, lambda reply: self._claim(pool, reply))
+        return self._call("claim", args, lambda reply: self._claim(pool, reply), unknown)
 
     def renew(self, leases: Iterable[Lease]) -> Sequence[int | TenureError]:
         """Prolong leases; for each its new expiry, or StaleFence when it was lost."""
@@ -439,7 +448,8 @@ def _outcome(outcome: Outcome) -> tuple[Arg, ...]:
             return "fail", cause, summary, stack, failure, "permanent" if permanent else "", delay_ms, "", ""
         case Lose(summary, cause):
             return "lose", cause, summary, "", "", "", 0, "", ""
-        case GiveBack(started, delay_ms):
-            return "give_back", "released", "", "", "", "" if started else "unstarted", delay_ms, "", ""
+        case GiveBack(started, delay_ms, unknown):
+            how = "unknown" if unknown else "" if started else "unstarted"
+            return "give_back", "released", "", "", "", how, delay_ms, "", ""
         case Stopped():
             return "stopped", "", "", "", "", "", 0, "", ""

@@ -1,4 +1,4 @@
-"""How many jobs may run side by side: the options that say so, each with its rule."""
+"""How many jobs may run side by side, and how many start in a time: the options that say so, each with its rule."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..scripts.errors import BadInput
 from .context import is_text
+from .rates import packed_rate
 
 if TYPE_CHECKING:
     from .requests import Options
@@ -13,12 +14,13 @@ if TYPE_CHECKING:
 
 KEY_LIMIT = 200
 MOST_HOLDERS = 1_000_000
+_NOTHING = (None, None, None, None)
 
 
 def key_fields(task: Task, options: Options) -> dict[str, str]:
     """The fields of a job's row that name its concurrency key; none if it has none. Raises BadInput."""
-    asked = options.concurrency_key is not None or options.concurrency_limit is not None or options.exclusive
-    if not asked and task.concurrency_key is None and not task.exclusive:
+    asked = (options.concurrency_key, options.concurrency_limit, options.exclusive, options.rate)
+    if asked == _NOTHING and task.concurrency_key is None and not task.exclusive:
         return {}
     key = task.concurrency_key if options.concurrency_key is None else options.concurrency_key
     exclusive = task.exclusive if options.exclusive is None else options.exclusive
@@ -33,14 +35,19 @@ def key_fields(task: Task, options: Options) -> dict[str, str]:
             f"a job of {task.key} is to be exclusive in its instance, and has none",
             hint="instance='order-7', or exclusive=False",
         )
-    if options.concurrency_limit is not None and key is None:
-        raise BadInput(
-            f"concurrency_limit {limit} is given without a concurrency_key",
-            hint="concurrency_key='shop:7' says what the limit is of",
-        )
+    for name, value in (("concurrency_limit", options.concurrency_limit), ("rate", options.rate)):
+        if value is not None and key is None:
+            raise BadInput(
+                f"{name} {value!r:.60} is given without a concurrency_key",
+                hint="concurrency_key='shop:7' says what it is of; a task's own rate is an option of the task",
+            )
     if exclusive:
         return {"exclusive": "1"}
-    return {} if key is None else {"concurrency_key": key, "concurrency_limit": str(limit)}
+    if key is None:
+        return {}
+    rate = options.rate or (task.rate if task.concurrency_key is not None else None)
+    fields = {"concurrency_key": key, "concurrency_limit": str(limit)}
+    return fields if rate is None else {**fields, "key_rate": packed_rate(rate)}
 
 
 def check_concurrency_key(key: object) -> None:

@@ -112,11 +112,13 @@ class Lose:
 class GiveBack:
     """Handed back at a graceful stop; with `started` False it was claimed ahead and never ran, so it was no attempt.
 
-    With `delay_ms` it is not claimed before: for a job that this worker does not know, and another one may.
+    Nor did it if it is of a task `unknown` to its worker: it goes to those who know it. With `delay_ms` it is not
+    claimed before.
     """
 
     started: bool = True
     delay_ms: int = 0
+    unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from .ledger import NewJob
 from .limits import check_concurrency_key, check_concurrency_limit, check_exclusive, key_fields
 from .origin import running_job
 from .payload import digest, pack, pack_args
+from .rates import packed_rate
 from .tasks import Task, check_pool, check_priority
 
 KEY_LIMIT = 1000
@@ -66,6 +67,7 @@ class JobOptions(TypedDict, total=False):
     concurrency_key: str | None
     concurrency_limit: int | None
     exclusive: bool | None
+    rate: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +99,7 @@ class Options:
     concurrency_key: str | None = None
     concurrency_limit: int | None = None
     exclusive: bool | None = None
+    rate: str | None = None
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
@@ -301,4 +304,5 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
     "concurrency_key": check_concurrency_key,
     "concurrency_limit": check_concurrency_limit,
     "exclusive": check_exclusive,
+    "rate": packed_rate,
 }

@@ -14,6 +14,7 @@ from typing import Any, cast
 from ..scripts.errors import BadInput, UnknownTask
 from ..scripts.fields import DEFAULTS
 from .limits import check_concurrency_key, check_concurrency_limit, check_exclusive
+from .rates import packed_rate
 from .retry import Retry
 
 _KEY = re.compile(r"[a-z0-9_-][a-z0-9_.-]{0,99}")
@@ -93,6 +94,8 @@ class Task:
     concurrency_key: str | None = None
     concurrency_limit: int = 1
     exclusive: bool = False
+    rate: str | None = None
+    """How many of its jobs start in a time; with a concurrency key of its own, how many of that key."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.aliases, tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -121,6 +124,8 @@ class Task:
     def _check_key(self) -> None:
         check_concurrency_limit(self.concurrency_limit)
         check_exclusive(self.exclusive)
+        if self.rate is not None:
+            packed_rate(self.rate)
         if self.concurrency_key is not None:
             check_concurrency_key(self.concurrency_key)
             if self.exclusive:
@@ -141,6 +146,7 @@ class Task:
             "background": "1" if self.background else "",
             "pausable": "1" if self.pausable else "",
             "cleared_on_end": "1" if self.cleared_on_end else "",
+            "task_rate": packed_rate(self.rate) if self.rate and self.concurrency_key is None else "",
         }
         return {name: value for name, value in fields.items() if value and value != DEFAULTS.get(name)}
 

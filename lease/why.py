@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from shlex import quote
 
 from ..scripts.states import DeadReason, State
+from .holds import words_of
 from .instance_view import InstanceFlag, InstanceState
 from .instants import rfc3339
 from .jobs import Attempt, JobView
+from .rates import rate_in_words
 
 CLAIMABLE = "claimable"
 
@@ -50,6 +52,8 @@ def why(job: JobView) -> Why:
 def _command(job: JobView, command: str) -> str:
     if command.startswith("instances"):
         return f"tenure {command} {as_argument(job.instance or '')}"
+    if command.startswith("hold "):
+        return f"tenure {command}"
     return f"tenure jobs {command.replace('ID', job.id, 1)}"
 
 
@@ -59,7 +63,7 @@ def as_argument(text: str) -> str:
 
 
 # What is said of a verdict: since when, by whom, in words, until when, and what to do: `tenure jobs` with its ID, or
-# `tenure instances` of its instance.
+# `tenure instances` of its instance, or `tenure hold`.
 Said = tuple[int | None, str | None, str, int | None, tuple[str, ...]]
 
 
@@ -90,6 +94,42 @@ def _expired(job: JobView) -> Said:
     assert job.start_by is not None
     text = f"Nobody started it by {rfc3339(job.start_by)}: it is dead as soon as a worker or the reaper comes by."
     return job.start_by, None, text, None, ("cancel ID",)
+
+
+def _held(job: JobView) -> Said:
+    until, since, words = job.facts
+    by, reason = words_of(words)
+    what, option = {
+        "held_tenant": (f"tenant {job.tenant}", " --all"),
+        "held_pool": (f"pool {job.pool}", f" --pool {job.pool}"),
+        "held_task": (f"task {job.task}", f" --task {job.task}"),
+    }[str(job.blocker)]
+    ends = int(until) or None
+    text = (
+        f"The jobs of {what} are held{f' by {by}' if by else ''} since {rfc3339(int(since))}"
+        f"{f': {reason}' if reason else ''}. "
+        + ("They are until somebody releases them." if ends is None else f"They are until {rfc3339(ends)}.")
+    )
+    of = "" if job.tenant == "default" else f" --tenant {job.tenant}"
+    return int(since), by or None, text, ends, (f"hold remove{option}{of}", "cancel ID")
+
+
+def _rate_limited(job: JobView) -> Said:
+    many, period, opens, of_key = job.facts
+    what = f"concurrency key {job.concurrency_key!r}" if of_key else f"task {job.task}"
+    limit = rate_in_words(int(many), int(period))
+    text = f"Of {what} start at most {limit}, and so many have: the next may at {rfc3339(int(opens))}."
+    return job.run_at, None, text, int(opens), ("cancel ID",)
+
+
+def _task_unknown(job: JobView) -> Said:
+    (reported,) = job.facts
+    text = (
+        f"It is due since {rfc3339(job.run_at)}, and no worker that knows {job.task} has come by since "
+        f"{rfc3339(int(reported))}: those that did do not have it registered. Is their code older than the caller's, "
+        "or was an alias forgotten?"
+    )
+    return int(reported), None, text, None, ("cancel ID",)
 
 
 def _key_full(job: JobView) -> Said:
@@ -208,6 +248,11 @@ _SAID: dict[str, Callable[[JobView], Said]] = {
     "expired": _expired,
     "instance_suspended": _instance_suspended,
     "instance_ended": _instance_ended,
+    "held_tenant": _held,
+    "held_pool": _held,
+    "held_task": _held,
+    "rate_limited": _rate_limited,
+    "task_unknown": _task_unknown,
     "key_full": _key_full,
     "behind_others_of_key": _behind_others_of_key,
     "state_waiting": _waiting,
@@ -220,6 +265,8 @@ _SAID: dict[str, Callable[[JobView], Said]] = {
 }
 VERDICTS = tuple(_SAID)
 
+_HOLDS = ("held_tenant", "held_pool", "held_task")
+
 # In the order in which the claim asks: the check, the verdicts that are its no, and its question.
 _CHECKS: tuple[tuple[str, tuple[str, ...], Callable[[JobView], str]], ...] = (
     ("state", tuple(f"state_{state}" for state in State), lambda job: f"it is {job.status}"),
@@ -229,12 +276,27 @@ _CHECKS: tuple[tuple[str, tuple[str, ...], Callable[[JobView], str]], ...] = (
         ("expired",),
         lambda job: f"latest start: {rfc3339(job.start_by) if job.start_by else 'any'}",
     ),
+    (
+        "hold",
+        _HOLDS,
+        lambda job: f"held: its {str(job.blocker)[5:]}" if job.blocker in _HOLDS else "held: nothing of it",
+    ),
     ("due", ("not_due",), lambda job: f"due at {rfc3339(job.run_at)}"),
+    (
+        "rate",
+        ("rate_limited",),
+        lambda job: (
+            f"the next may start at {rfc3339(int(job.facts[2]))}"
+            if job.blocker == "rate_limited"
+            else "no rate limit is reached"
+        ),
+    ),
     (
         "key",
         ("key_full", "behind_others_of_key"),
         lambda job: f"concurrency key: {job.instance if job.exclusive else job.concurrency_key or 'none'}",
     ),
+    ("known", ("task_unknown",), lambda job: f"workers that know {job.task}"),
 )
 
 

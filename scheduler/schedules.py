@@ -11,6 +11,7 @@ from ..lease import views
 from ..lease.jobs import FIRE, News
 from ..lease.ledger import Ledger, new_token
 from ..lease.payload import pack_args
+from ..lease.rates import NO_RATE
 from ..lease.requests import Options, row_fields
 from ..lease.tasks import Task
 from ..lease.views import pairs
@@ -147,7 +148,11 @@ class Schedules:
             ),
             pool=chosen.pool or task.pool,
             fields={
-                name: str(value) for name, value in row_fields(task, replace(chosen, source="cron")).items()
+                "task_rate": NO_RATE,
+                **{
+                    name: str(value)
+                    for name, value in row_fields(task, replace(chosen, source="cron")).items()
+                },
             },
             triggers=tuple(triggers),
             misfire=read_misfire(misfire),

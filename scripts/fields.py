@@ -69,6 +69,8 @@ FIELDS: dict[str, str] = {
     "concurrency_key": "ck",
     "concurrency_limit": "cl",
     "exclusive": "xc",
+    "own_line": "ln",
+    "key_rate": "kr",
 }
 
 DEFAULTS: dict[str, str] = {

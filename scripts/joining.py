@@ -5,18 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+_NO_NAMES = re.compile(r"--[^\n]*|'[^'\n]*'")
+_NAME = re.compile(r"(?<![\w:])(?<![^.]\.)[A-Za-z_]\w*")
 _DECLARED = re.compile(r"^local (?:function (\w+)|(\w+(?:, \w+)*))", re.MULTILINE)
 
 
 def joined(files: Mapping[str, str], others: Iterable[str]) -> str:
     """The files in their order. Names that `others` or another file use are seen by all that comes after."""
-    used = {name: set(re.findall(r"\w+", text)) for name, text in files.items()}
-    by_operations = set(re.findall(r"\w+", "\n".join(others)))
+    used = {name: _names(text) for name, text in files.items()}
+    by_operations = _names("\n".join(others))
     blocks: list[str] = []
     for name, text in files.items():
         outside = by_operations.union(*(words for other, words in used.items() if other != name))
         blocks.append(_block(text, outside))
     return "\n".join(blocks)
+
+
+def _names(text: str) -> set[str]:
+    """All that may name a local: not what stands in comments and strings, nor fields."""
+    return set(_NAME.findall(_NO_NAMES.sub(" ", text)))
 
 
 def _block(text: str, outside: set[str]) -> str:

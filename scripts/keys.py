@@ -68,6 +68,20 @@ TENANT_KEYS = (
         "pending jobs of a concurrency key, in the order of their line",
         "the claim",
     ),
+    Key(
+        "pace",
+        "kr:{key}",
+        "string",
+        "starts that count for the rate limit of a concurrency key",
+        "its time to live",
+    ),
+    Key(
+        "gates",
+        "gates",
+        "hash",
+        "holds of the tenant, pools and tasks; rate limits of tasks; tasks that workers do not know",
+        "release, who finds them over",
+    ),
     Key("hidden", "hid:{pool}", "zset", "those of them that no line shows", "when they are shown"),
     Key(
         "share",

@@ -43,6 +43,8 @@ SHARED = (
     "row",
     "flag",
     "clusters",
+    "rates",
+    "gates",
     "lines",
     "keys",
     "attempt",

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -32,11 +33,13 @@ from redis import Redis
 
 from . import __version__
 from .connection import Client, ServerFacts, Store, connect
+from .hold_book import HoldBook
 from .instance_book import InstanceBook
 from .job_book import JobBook
 from .lease.bulk import enqueue_all
 from .lease.census import Census
 from .lease.durations import Duration, duration_ms
+from .lease.holds import Hold
 from .lease.jobs import JobView
 from .lease.leases import Leases, NamedLease
 from .lease.ledger import Ledger, NewJob
@@ -211,6 +214,7 @@ class TaskOptions(TypedDict, total=False):
     concurrency_key: str | None
     concurrency_limit: int
     exclusive: bool
+    rate: str | None
 
 
 class Registers:
@@ -275,6 +279,7 @@ class Tenure:
         self.jobs = JobBook(self)
         self.tenants = TenantBook(self)
         self.instances = InstanceBook(self)
+        self._holds = HoldBook(self)
         self.tenants = TenantBook(self)
 
     @property
@@ -314,6 +319,7 @@ class Tenure:
         concurrency_key: str | None = None,
         concurrency_limit: int = 1,
         exclusive: bool = False,
+        rate: str | None = None,
     ) -> Registers:
         """Register a function as the task `key`. Raises BadInput for a key that is taken, and for a function or an
         option that a worker could not use.
@@ -322,7 +328,9 @@ class Tenure:
         canceled when it ends.
 
         At most `concurrency_limit` of a tenant's jobs with the same concurrency key run side by side, whatever their
-        tasks and pools. `exclusive` jobs run alone among those of their instance.
+        tasks and pools. `exclusive` jobs run alone among those of their instance. `rate`, such as "100/m", is how many
+        of a tenant's jobs start in any period, attempts and chunks counted one by one: jobs of the task, or of its
+        concurrency key if it has one.
         """
         _check_given_key(key, "task", "reports.daily")
 
@@ -342,6 +350,7 @@ class Tenure:
                 concurrency_key=concurrency_key,
                 concurrency_limit=concurrency_limit,
                 exclusive=exclusive,
+                rate=rate,
             )
 
         return Registers(self, make)
@@ -515,6 +524,31 @@ class Tenure:
             },
             "settings": {**self.settings.shown()},
         }
+
+    def hold(
+        self,
+        *,
+        pool: str | None = None,
+        task: str | None = None,
+        tenant: str | None = None,
+        reason: str = "",
+        until: Duration | datetime | None = None,
+        by: str | None = None,
+    ) -> Hold:
+        """Let no job of a pool or a task be claimed, or none of a tenant, until a release or `until`.
+
+        What runs goes on; what a worker has claimed and not begun goes back. The same hold again changes nothing.
+        `by` is who does it (this process's user and host if it is left out).
+        """
+        return self._holds.add(pool=pool, task=task, tenant=tenant, reason=reason, until=until, by=by)
+
+    def release(self, *, pool: str | None = None, task: str | None = None, tenant: str | None = None) -> bool:
+        """End a hold: the jobs count again where they stand. Answers whether there was one."""
+        return self._holds.remove(pool=pool, task=task, tenant=tenant)
+
+    def holds(self, tenant: str = "default") -> Sequence[Hold]:
+        """What is held in a tenant."""
+        return self._holds.list(tenant)
 
     def api(self) -> Starlette:
         """The HTTP API as an ASGI application, to mount where you like."""

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from tenure.lease.holds import Holds
 from tenure.lease.instances import Instances
 from tenure.lease.jobs import JobView
-from tenure.lease.ledger import Ledger, NewJob
-from tenure.lease.outcome import Fail, NextChunk, Succeed
+from tenure.lease.ledger import Ledger, NewJob, new_token
+from tenure.lease.outcome import Fail, GiveBack, NextChunk, Succeed
 from tenure.lease.why import CLAIMABLE, VERDICTS, Why, why
 from tenure.lease.why_instance import VERDICTS as INSTANCE_VERDICTS
 from tenure.lease.why_instance import why_instance
@@ -55,6 +56,28 @@ def between_chunks(ledger: Ledger) -> str:
     return lease.id
 
 
+def held(**held: str) -> Callable[[Ledger], str]:
+    """A job of what a person holds."""
+
+    def arrange(ledger: Ledger) -> str:
+        Holds(ledger).add(**held, reason="stock count", by="ada")  # type: ignore[arg-type]
+        return ledger.enqueue(NewJob("report")).id
+
+    return arrange
+
+
+def rate_limited(ledger: Ledger) -> str:
+    first, second = (ledger.enqueue(NewJob("report", fields={"task_rate": "1 60000"})).id for _ in range(2))
+    assert claim(ledger).id == first
+    return second
+
+
+def unknown(ledger: Ledger) -> str:
+    lease = running(ledger)
+    ledger.settle(lease, GiveBack(started=False, unknown=True))
+    return lease.id
+
+
 def unwalked(flag: str) -> Callable[[Ledger], str]:
     """A job whose instance has the flag, while the walk over its jobs has not come to it."""
 
@@ -94,6 +117,14 @@ CASES: list[tuple[str, Callable[[Ledger], str], int | None, int | None, str, lis
      ["reschedule ID --now", "cancel ID"]),
     ("not_due", between_chunks, START, START + MINUTE, "next chunk is due", ["reschedule ID --now", "cancel ID"]),
     ("expired", made(fields={"start_by": "+0"}), START, None, "Nobody started it by", ["cancel ID"]),
+    ("held_tenant", held(), START, None, "jobs of tenant acme are held by ada since .*: stock count",
+     ["hold remove --all --tenant acme", "cancel ID"]),
+    ("held_pool", held(pool="advance", until="1m"), START, START + MINUTE, "jobs of pool advance are held by ada",
+     ["hold remove --pool advance --tenant acme", "cancel ID"]),
+    ("held_task", held(task="report"), START, None, "jobs of task report are held by ada",
+     ["hold remove --task report --tenant acme", "cancel ID"]),
+    ("rate_limited", rate_limited, START, START + MINUTE + 1_000, "task report start at most 1 in 1 m", ["cancel ID"]),
+    ("task_unknown", unknown, START, None, "no worker that knows report has come by since", ["cancel ID"]),
     ("key_full", behind(KEY, held=True), START, None,
      rf"key 'shop:7' is held by job {FIRST} on one since 2026-09-21T14:13:20.000Z; at most 1 may",
      [f"cancel {FIRST}", "cancel ID"]),
@@ -120,6 +151,14 @@ CASES: list[tuple[str, Callable[[Ledger], str], int | None, int | None, str, lis
 ]  # fmt: skip
 
 
+def written_out(command: str, job_id: str) -> str:
+    if command == "resume":
+        return "tenure instances resume order-7"
+    return (
+        f"tenure {command}" if command.startswith("hold") else f"tenure jobs {command.replace('ID', job_id)}"
+    )
+
+
 @pytest.mark.parametrize(("verdict", "arrange", "since", "until", "words", "do"), CASES)
 def test_each_verdict_says_since_when_until_when_and_what_to_do(
     ledger: Ledger,
@@ -137,10 +176,7 @@ def test_each_verdict_says_since_when_until_when_and_what_to_do(
     assert (found.subject, found.verdict) == (f"job {job_id}", verdict)
     assert (found.since, found.next) == (since, until)
     assert re.search(words, found.text), found.text
-    resume = "tenure instances resume order-7"
-    assert list(found.do) == [
-        resume if command == "resume" else f"tenure jobs {command.replace('ID', job_id)}" for command in do
-    ]
+    assert list(found.do) == [written_out(command, job_id) for command in do]
     states = [check.state for check in found.checks]
     assert states.count("no") == (verdict != CLAIMABLE)
     assert "ok" not in states[states.index("no") :] if "no" in states else states == ["ok"] * len(states)
@@ -155,12 +191,15 @@ def test_every_verdict_that_the_claim_knows_is_explained() -> None:
     assert set(VERDICTS) == {verdict for verdict, *_ in CASES}
 
 
-@pytest.mark.parametrize(("_verdict", "arrange"), [case[:2] for case in CASES])
-def test_the_claim_agrees(ledger: Ledger, _verdict: str, arrange: Callable[[Ledger], str]) -> None:
+@pytest.mark.parametrize(("verdict", "arrange"), [case[:2] for case in CASES])
+def test_the_claim_agrees(ledger: Ledger, verdict: str, arrange: Callable[[Ledger], str]) -> None:
+    """Also that of a worker which does not know a task of which none has come by that does."""
     job_id = arrange(ledger)
     before = why(ledger.get(job_id))
 
-    taken = [lease.id for lease in ledger.claim("advance", "another", 9).leases]
+    ignorant = ["report"] if verdict == "task_unknown" else []
+    claims = ledger.scripts.run(ledger.claim_call("advance", "another", 9, new_token(), unknown=ignorant))
+    taken = [lease.id for lease in claims.leases]
 
     assert (job_id in taken) == (before.verdict == CLAIMABLE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +83,7 @@ class Claims:
         poll_s: float,
         grace_ms: int,
         got: Callable[[Row], None],
+        unknown: Sequence[str] = (),
     ) -> None:
         self.open = True
         """False: claim nothing more."""
@@ -97,6 +98,7 @@ class Claims:
         self._poll_s = poll_s
         self._grace_ms = grace_ms
         self._got = got
+        self._unknown = unknown
         self._news: dict[tuple[str, str], News] = {}
         self._tell_by = NEVER
         self._numbers = itertools.count(1)
@@ -200,7 +202,13 @@ class Claims:
         # that it is a guess, which puts off no visit; the answer to the claim says how it is.
         reap = News(tenant, REAP, self._clock.now_ms() + ledger.lease_ms, 0)
         call = ledger.claim_call(
-            lookout.pool.name, self._worker, want, new_token(), self._grace_ms, ahead=want - free
+            lookout.pool.name,
+            self._worker,
+            want,
+            new_token(),
+            self._grace_ms,
+            ahead=want - free,
+            unknown=list(self._unknown),
         )
         lookout.claiming += want
         lookout.claiming_free += free
@@ -231,7 +239,11 @@ class Claims:
             lookout.ahead_from = now + AHEAD_PAUSE_S
         if self.left is not None:
             self.left -= len(claim.leases)
-        self._heard(claim.news)
+        if claim.reason == "task_unknown":
+            self._tell(claim.news, now)  # what is due is for others: we come again with the next look
+            lookout.found_nobody = not (lookout.tenants or lookout.claiming)
+        else:
+            self._heard(claim.news)
 
     def _row(self, pool: str, lease: Lease, sent_at: float, now: float) -> Row:
         limit_at = self._clock.local(lease.deadline - self._grace_ms)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 
+from ..lease.jobs import Lease
 from ..lease.outcome import GiveBack, Outcome, Stopped
 from ..lease.tasks import Registry
 from .clock import NEVER
@@ -25,7 +27,8 @@ STALL_S = 1.0
 """So long nothing more is given to a slot that took nothing: its event loop is blocked."""
 TIDY_S = 0.1
 ANSWER_S = 0.005
-UNKNOWN_TASK_MS = 30_000
+UNKNOWN_LIMIT = 100
+"""Of so many tasks that are not registered here, the latest met, claims say that they are not."""
 
 
 class Crew:
@@ -42,7 +45,8 @@ class Crew:
         self._by_slot = {share.name: share for share in self.shares}
         self._slots: dict[int, Slot] = {}
         self._stale: list[Row] = []
-        self._unknown: set[str] = set()
+        self.unknown: deque[str] = deque(maxlen=UNKNOWN_LIMIT)
+        """Tasks of jobs that came here and are not registered here."""
 
     # The slots.
 
@@ -135,6 +139,15 @@ class Crew:
             else:
                 self._share_of(row).buffer.appendleft(row)
 
+    def flush(self, held: Callable[[Lease, str], bool]) -> None:
+        """What is held and has not begun goes back to the store."""
+        for slot in self.slots:
+            self.take_back(slot)
+        for share in self.shares:
+            for row in share.waiting:
+                if held(row.lease, row.pool) and share.remove(row):
+                    self._give_back(row)
+
     def release(self) -> None:
         """Begin to stop: what has not begun goes back to the store."""
         self.stopping = True
@@ -226,19 +239,18 @@ class Crew:
         if row.lease.keyed:
             self._outbox.ended(row, Stopped(), time.monotonic())
 
-    def _give_back(self, row: Row, delay_ms: int = 0) -> None:
-        self._outbox.ended(row, GiveBack(started=False, delay_ms=delay_ms), time.monotonic())
+    def _give_back(self, row: Row, *, unknown: bool = False) -> None:
+        self._outbox.ended(row, GiveBack(started=False, unknown=unknown), time.monotonic())
 
     def _refuse_unknown(self, row: Row) -> None:
         task = row.lease.task
-        if task not in self._unknown:
-            self._unknown.add(task)
+        if task not in self.unknown:
+            self.unknown.append(task)
             log.warning(
-                "task %r is not registered here: its jobs are put off by %s s (job %s of tenant %s is one). "
-                "Is this worker's code older than the caller's, or was an alias forgotten?",
+                "task %r is not registered here: its jobs are left to workers that know it (job %s of tenant %s is "
+                "one). Is this worker's code older than the caller's, or was an alias forgotten?",
                 task,
-                UNKNOWN_TASK_MS // 1000,
                 row.lease.id,
                 row.lease.tenant,
             )
-        self._give_back(row, UNKNOWN_TASK_MS)
+        self._give_back(row, unknown=True)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from redis.exceptions import RedisError
 
+from ..lease.jobs import Lease
 from ..lease.loop import retry_after
 from ..lease.waits import Subscription
 from ..scripts.loader import Client
@@ -40,14 +41,27 @@ class Stop(NamedTuple):
     why: Why = Why.CANCELED
 
 
+class Held(NamedTuple):
+    """A tenant, or its jobs of a pool or a task, are held from now on."""
+
+    tenant: str
+    kind: str
+    name: str
+
+    def holds(self, lease: Lease, pool: str) -> bool:
+        """Whether a job is one of them."""
+        of = {"tenant": "", "pool": pool, "task": lease.task}.get(self.kind)
+        return lease.tenant == self.tenant and of == self.name
+
+
 class Look(NamedTuple):
     """The connection was away: there may be anything."""
 
 
-Hint = Due | Stop | Look
+Hint = Due | Stop | Held | Look
 
 
-def parse(message: bytes) -> Due | Stop | None:
+def parse(message: bytes) -> Due | Stop | Held | None:
     """A message of the wake channel; None for one that a newer version may understand."""
     match message.decode(errors="replace").split(" "):
         case ["due", pool, tenant, run_at] if run_at.isdigit():
@@ -56,6 +70,8 @@ def parse(message: bytes) -> Due | Stop | None:
             return Stop(pool, tenant, job_id, int(fence))
         case ["stop", pool, tenant, job_id, fence, "paused"] if fence.isdigit():
             return Stop(pool, tenant, job_id, int(fence), Why.PAUSED)
+        case ["hold", tenant, kind, name]:
+            return Held(tenant, kind, name)
         case _:
             return None
 
@@ -111,7 +127,7 @@ class Listener:
                 self._keep(Look())
             case "message":
                 hint = parse(message["data"])
-                if hint is not None and hint.pool in self._pools:
+                if hint is not None and (isinstance(hint, Held) or hint.pool in self._pools):
                     self._keep(hint)
             case _:
                 pass  # the answer to our own farewell

@@ -20,7 +20,7 @@ from .duties import ClockCheck, Reaper
 from .exchange import Exchange
 from .hearing import Hearing
 from .heartbeat import Heartbeats
-from .hints import Due, Listener, Look, Stop
+from .hints import Due, Held, Listener, Look, Stop
 from .offers import offers_of
 from .options import WorkerOptions
 from .outbox import Outbox
@@ -70,6 +70,7 @@ class Runner:
             app.settings.poll_ms / 1000,
             options.grace_ms + ANSWER_MS,
             self.crew.got,
+            self.crew.unknown,
         )
         self._heartbeats = Heartbeats(
             ledgers.index, worker, self.crew, self._claims, len(list(app.registry)), lambda: self.suspended
@@ -240,6 +241,8 @@ class Runner:
                 case Stop(pool, tenant, job_id, fence, why):
                     self._stopping.withdrawn(pool, tenant, job_id, fence, why)
                     self._house_at = now
+                case Held() as hint:
+                    self.crew.flush(hint.holds)
                 case Look():
                     self._claims.look(now)
                     self._clock_loop.wake()  # it may be another server, with a clock of its own

@@ -35,7 +35,7 @@ while at <= #ARGV do
       fields[#fields + 1], fields[#fields + 2] = 'unique', unique
       fields[#fields + 1], fields[#fields + 2] = 'digest', digest
     end
-    local job = create(id, task, pool, run_at, fields)
+    local job = create(id, task, pool, run_at, fields, '0')
     announce(job)
     if owes_its_start(job) then start_by = math.min(start_by, job.start_by) end
     items[#items + 1] = {id, '1'}

@@ -22,7 +22,7 @@ for _, id in ipairs(expired) do
   if not job or job.state ~= 'running' then
     drop(K.running(), id)
   else
-    vacate(job)
+    keyed.vacate(job)
     if tonumber(job.deadline) <= now then
       fail(job, 'timeout', backoff(tonumber(job.failures)), false, 'no outcome arrived before the deadline', '')
     else
@@ -53,7 +53,7 @@ local walks = {}
 for _, instance in ipairs(redis.call('ZRANGEBYSCORE', K.instances(), '-inf', text(now), 'LIMIT', 0, limit)) do
   if visit(instance) then walks[#walks + 1] = instance end
 end
-end_lingering(limit)
+keyed.end_lingering(limit)
 
 local batches = {}
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.batch_work(), '-inf', text(now), 'LIMIT', 0, limit)) do

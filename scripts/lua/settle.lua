@@ -12,7 +12,8 @@
 -- continue   -                payload: the cursor; delay, done, total, summary: a message
 -- fail       the cause        summary, stack, failure: its kind, delay: before the next attempt; payload "permanent": not again
 -- lose       killed           summary
--- give_back  released         payload "unstarted": the handler never ran, so it was no attempt; delay: not before
+-- give_back  released         payload "unstarted": the handler never ran, so it was no attempt; "unknown": nor does the worker know
+--                             the task, so it goes to those who do; delay: not before
 -- stopped    -                the job was taken from its holder, who has stopped: its concurrency key is free, nothing else changes
 
 local ENDS = {succeed = 'succeeded', skip = 'skipped', fail = 'failed', lose = 'failed', give_back = 'canceled'}
@@ -72,7 +73,8 @@ function outcome.lose(job, it)
 end
 
 function outcome.give_back(job, it)
-  give_back(job, it.payload ~= 'unstarted', tonumber(it.delay))
+  if it.payload == 'unknown' then gates.report_unknown(job.task) end
+  give_back(job, it.payload == '', tonumber(it.delay))
 end
 
 local answers = {}
@@ -84,10 +86,10 @@ for at = FIRST, #ARGV, 11 do
   local job = load(it.id)
   local refused = it.kind ~= 'stopped' and not_held(job, it.id, it.fence)
   if it.kind == 'stopped' then
-    stop_lingering(job, it.fence)
+    keyed.stop_lingering(job, it.fence)
     answers[#answers + 1] = ''
   elseif not refused then
-    vacate(job)
+    keyed.vacate(job)
     outcome[it.kind](job, it)
     conclude(job)
     if job.state == 'succeeded' then succeeded = succeeded + 1 end

@@ -7,8 +7,6 @@
 -- GIVES      {pending jobs, due ones, behind concurrency keys, the earliest due time that is past or "", due jobs looked at, with
 --            those behind keys, others looked at, for each task of them: {task, due, not due, earliest and latest due time}}
 
-local queue = K.queue(pool)
-
 -- The priorities there are, how many jobs of them are due, and since when the first.
 local function count_due(key)
   local floors, due, oldest, from = {}, 0, math.huge, '-inf'
@@ -24,9 +22,17 @@ local function count_due(key)
   until false
 end
 
-local hidden = K.hidden(pool)
-local floors, due, oldest = count_due(queue)
-local floors_behind, behind = count_due(hidden) -- not among the due ones
+local places, pending, due, behind, oldest = places_of(pool), 0, 0, 0, math.huge
+for _, place in ipairs(places) do
+  local floors, here, first = count_due(place.key)
+  place.floors = floors
+  pending = pending + redis.call('ZCARD', place.key)
+  if place.behind then
+    behind = behind + here -- not among the due ones
+  else
+    due, oldest = due + here, math.min(oldest, first)
+  end
+end
 
 local seen, tasks = {0, 0}, {}
 
@@ -47,19 +53,13 @@ local function look(kind, key, floor, low, high)
   end
 end
 
-local function look_at_due(key, of)
-  for _, floor in ipairs(of) do look(1, key, floor, text(floor), text(floor + now)) end
+for _, place in ipairs(places) do
+  for _, floor in ipairs(place.floors) do look(1, place.key, floor, text(floor), text(floor + now)) end
 end
-
-local function look_at_later(key, of)
-  for _, floor in ipairs(of) do look(2, key, floor, '(' .. text(floor + now), text(floor + BAND - 1)) end
+for _, place in ipairs(places) do
+  for _, floor in ipairs(place.floors) do look(2, place.key, floor, '(' .. text(floor + now), text(floor + BAND - 1)) end
 end
-
-look_at_due(queue, floors)
-look_at_due(hidden, floors_behind)
-look_at_later(queue, floors)
-look_at_later(hidden, floors_behind)
-local answer = {redis.call('ZCARD', queue) + redis.call('ZCARD', hidden), due, behind, oldest < math.huge and text(oldest) or '', seen[1], seen[2]}
+local answer = {pending, due, behind, oldest < math.huge and text(oldest) or '', seen[1], seen[2]}
 for _, of in pairs(tasks) do
   answer[#answer + 1] = {of[1], of[2], of[3], text(of[4]), text(of[5])}
 end

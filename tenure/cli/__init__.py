@@ -20,6 +20,7 @@ _COMMANDS = {
     "background": ("background:background", "Start, list, watch, cancel and retry background tasks."),
     "jobs": ("jobs:jobs", "List, show and watch jobs; retry, skip, cancel, reschedule and confirm them."),
     "instances": ("instances:instances", "Suspend, resume and end workflow instances."),
+    "hold": ("hold:hold", "Hold jobs of a tenant, a pool or a task, and release them."),
     "failures": ("failures:failures", "See what dead and failed jobs have in common."),
     "chain": ("chain:chain", "Show all jobs of a trace, or make a bundle of them to hand on."),
     "why": ("why:why", "Say why a job does not run or a schedule did not fire, and what would change that."),

@@ -21,7 +21,7 @@ from ..scripts.keys import INDEX_KEYS, TENANT_KEYS, parse
 from ..scripts.states import BY_HAND, ENDED, Cause, DeadReason, State
 from .compare import same as _same
 from .dump import Dump
-from .lines import keys_are_held_by_those_who_run, lines_follow_from_rows
+from .lines import due_work_is_advertised, keys_are_held_by_those_who_run, lines_follow_from_rows
 
 BAND = 1 << 42
 SAFE_INTEGER = 1 << 53
@@ -605,16 +605,6 @@ def _progress_is_a_share(tenant: Tenant) -> Said:
             yield "I33", f"{id_} is {rows[id_].state} and its working time {runs}"
 
 
-def _due_work_is_advertised(tenant: Tenant) -> Said:
-    """Else a pending job waits for the slow sweep, or for ever."""
-    meta = {name.decode(): value.decode() for name, value in tenant.one("meta", {}).items()}
-    for (pool,), queue in tenant.all("queue").items():
-        earliest = min(score % BAND for score in queue.values())
-        told = meta.get(f"due:{pool}")
-        if told is None or int(told) > max(earliest, _clock(tenant) // 1000):
-            yield "I43", f"pool {pool} has a job due at {earliest:.0f} and tells {told}"
-
-
 # -- named leases, schedules ------------------------------------------------------------------------------------------
 
 
@@ -699,7 +689,7 @@ _RULES: tuple[Callable[[Tenant], Said], ...] = (
     _clusters_follow_from_rows,
     _batches_add_up,
     _progress_is_a_share,
-    _due_work_is_advertised,
+    due_work_is_advertised,
     _named_leases_stand_by_expiry,
     _triggers_stand_by_next_fire,
     _fires_are_recorded_once,

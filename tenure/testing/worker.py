@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterator
 
@@ -11,6 +10,7 @@ from ..lease.durations import Duration, duration_ms
 from ..lease.jobs import DUE, JobView, Lease
 from ..lease.ledger import Ledger
 from ..lease.ledgers import Ledgers
+from ..lease.outcome import Stopped
 from ..lease.pools import BUILT_IN
 from ..scripts.errors import StaleFence
 from ..workers.attempt import Attempts
@@ -50,8 +50,10 @@ class InlineWorker:
         ledger = ledger or self.app.ledger(lease.tenant)
         task = self.app.registry.get(lease.task)
         outcome = Attempts(_Here(ledger, lease), _Unbroken()).run(task, _ticket(lease))
-        with contextlib.suppress(StaleFence):  # canceled while it ran: its state says so
+        try:
             ledger.settle(lease, outcome)
+        except StaleFence:  # canceled while it ran: its state says so
+            ledger.settle(lease, Stopped())
 
     def _ledgers(self, later_ms: int) -> Ledgers:
         real = self.app.ledgers()
@@ -62,15 +64,15 @@ class InlineWorker:
 
     def _claimed(self, ledgers: Ledgers, pools: tuple[str, ...]) -> Iterator[Lease]:
         for _ in range(MOST):
-            found = [
-                lease
+            claims = [
+                ledgers.of(tenant).claim(pool, self.name)
                 for pool in pools
                 for tenant in ledgers.index.take(DUE + pool, 100).tenants
-                for lease in ledgers.of(tenant).claim(pool, self.name).leases
             ]
-            if not found:
+            if not any(claim.leases or claim.again for claim in claims):
                 return
-            yield from found
+            for claim in claims:
+                yield from claim.leases
         raise AssertionError(f"after {MOST} rounds there are still jobs due: does one of them make the next?")
 
 

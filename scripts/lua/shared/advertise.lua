@@ -16,6 +16,7 @@ local function news()
   show_heads()
   local told = {}
   for pool, due in pairs(wanted) do
+    due = math.max(due, gates.shut_until(pool) or 0)
     local version = advertise(pool, due)
     if version then told[#told + 1] = {pool, text(due), version} end
   end

@@ -6,8 +6,9 @@
 
 local entered, namespace, tenant, now, now_text, now_us, clock, ticked, born
 local MINUTE_MS = 60000
-local counts, figures, minutes, places, wanted, touched
+local counts, figures, minutes, places, wanted, touched, gated, gate_cache
 local last_at, last_of, last_numbers -- see `happened`
+local NEVER = 4398046511103 -- due when something else happens, not at an instant: 2^42 - 1
 local show_heads -- of concurrency keys: see keys.lua
 
 local function text(number)
@@ -30,7 +31,8 @@ local function enter(home, virtual)
     now_us = now * 1000
   end
   now_text, clock, ticked, born = nil, nil, false, nil
-  counts, figures, minutes, places, wanted, touched, last_at = {}, {}, {}, {}, {}, {}, nil
+  counts, figures, minutes, places, wanted, touched = {}, {}, {}, {}, {}, {}
+  last_at, gated, gate_cache = nil, nil, {}
 end
 
 -- A time as callers write it: empty is now, "+N" is N ms from now, else epoch ms. A past instant is now: what is due since then
@@ -43,8 +45,15 @@ end
 
 -- The tenant clock: never the same number twice, never a smaller one, and close to the server's microseconds. Its first
 -- value stays beside it, so that a tenant whose keys were lost is known from what it was before.
+local function read_meta(...)
+  local stored = redis.call('HMGET', K.meta(), 'clock', 'gates', ...)
+  clock = clock or tonumber(stored[1] or 0)
+  gated = stored[2] -- see gates.lua
+  return unpack(stored, 3, 2 + select('#', ...))
+end
+
 local function read_clock()
-  clock = clock or tonumber(redis.call('HGET', K.meta(), 'clock') or 0)
+  if not clock then read_meta() end
   return clock
 end
 

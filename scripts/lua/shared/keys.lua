@@ -8,14 +8,16 @@
 -- A key is looked at once in an operation, before anything changes; `show_heads` then compares what was shown with what may be.
 -- The sets of waiting jobs and of holders are written at once, the lines at the end as always.
 
+local keyed = {}
+
 local SHOWN_AT_MOST = 16
 
-local function needs_key(job)
+function keyed.needs(job)
   return job.concurrency_key or job.exclusive
 end
 
 -- The key a job needs, or nil. One that a user names is never one of an instance.
-local function key_of(job)
+function keyed.key_of(job)
   if job.concurrency_key then return 'u:' .. get_blob(job, 'concurrency_key') end
   if job.exclusive then return 'i:' .. get_blob(job, 'instance') end
 end
@@ -42,8 +44,8 @@ local function wait_in(share, line)
   return share.lines[line]
 end
 
--- How a key stands: its limit, how many hold it, and for each line with waiting jobs how many of each priority it shows.
-local function share_of(key)
+-- How a key stands: its limit, its rate limit if it has one, how many hold it, and for each line with waiting jobs how many of each priority it shows.
+function keyed.share_of(key)
   local share = touched[key]
   if share then return share end
   local stored = redis.call('HGETALL', K.share(key))
@@ -52,6 +54,8 @@ local function share_of(key)
   for at = 1, #stored, 2 do
     if stored[at] == 'limit' then
       share.limit = tonumber(stored[at + 1])
+    elseif stored[at] == 'rate' then
+      share.rate = stored[at + 1]
     else
       local line = string.sub(stored[at], 2)
       local waiting = wait_in(share, line)
@@ -59,70 +63,82 @@ local function share_of(key)
       waiting.shown = heads_of(line, key, waiting.stored)
     end
   end
-  share.told = share.limit
+  share.told, share.told_rate = share.limit, share.rate
   touched[key] = share
   return share
 end
 
+-- How many jobs of a key its rate limit lets start now; when none, from when on.
+function keyed.pace_of(share, key)
+  if not share.rate then return math.huge, now end
+  share.used = share.used or redis.call('GET', K.pace(key)) or ''
+  return allowance(share.rate, share.used)
+end
+
 local function share_to_change(key)
-  local share = share_of(key)
+  local share = keyed.share_of(key)
   share.changed = true
   return share
 end
 
--- A new job brings its key's limit; the last word counts, and a lower one lets the holders finish.
-local function tell_limit(job)
-  local key = key_of(job)
+-- A new job brings its key's limits; the last word counts, and a lower one lets the holders finish.
+function keyed.tell_limit(job)
+  local key = keyed.key_of(job)
   if not key then return end
   local share = share_to_change(key)
-  share.limit, share.idle = tonumber(job.concurrency_limit), false
+  share.limit, share.rate, share.idle = tonumber(job.concurrency_limit), job.key_rate, false
 end
 
-local function room(share)
+function keyed.room(share)
   return share.limit - share.held
 end
 
--- A key that nobody uses has forgotten its limit: who comes first brings it again.
+-- A key that nobody uses has forgotten its limits: who comes first brings them again.
 local function join_key(job, key)
   local share = share_to_change(key)
   if share.idle then
-    share.limit, share.idle = tonumber(job.concurrency_limit), false
+    share.limit, share.rate, share.idle = tonumber(job.concurrency_limit), job.key_rate, false
   end
   local score = rank(job)
-  redis.call('ZADD', K.waiters(job.pool, key), score, job.id)
-  wait_in(share, job.pool).came[job.id] = tonumber(score)
+  local line = line_of(job)
+  redis.call('ZADD', K.waiters(line, key), score, job.id)
+  wait_in(share, line).came[job.id] = tonumber(score)
 end
 
 local function leave_key(job, key)
-  local waiting = wait_in(share_to_change(key), job.pool)
-  redis.call('ZREM', K.waiters(job.pool, key), job.id)
+  local line = line_of(job)
+  local waiting = wait_in(share_to_change(key), line)
+  redis.call('ZREM', K.waiters(line, key), job.id)
   if waiting.came[job.id] then
     waiting.came[job.id] = nil
   else
-    drop(waiting.shown[job.id] and K.queue(job.pool) or K.hidden(job.pool), job.id)
+    drop(waiting.shown[job.id] and K.queue(line) or K.hidden(job.pool), job.id)
     waiting.shown[job.id] = nil
   end
 end
 
 -- A pending job comes into its line, or leaves it: behind its key's others, if it needs one.
 local function join_line(job)
-  local key = key_of(job)
+  choose_line(job)
+  local key, line = keyed.key_of(job), line_of(job)
   if key then return join_key(job, key) end
-  add(K.queue(job.pool), rank(job), job.id)
-  queued(job.pool, tonumber(job.run_at or job.created))
+  add(K.queue(line), rank(job), job.id)
+  queued_in(line, tonumber(job.run_at or job.created))
 end
 
 local function leave_line(job)
-  local key = key_of(job)
+  local key = keyed.key_of(job)
   if key then return leave_key(job, key) end
-  drop(K.queue(job.pool), job.id)
+  drop(K.queue(line_of(job)), job.id)
 end
 
-local function show_heads_of(line, key, waiting, many)
-  local heads = heads_of(line, key, many)
+-- In a line a head stands at its own place, or, while its key's rate limit lets none start, where it is due when one may.
+local function show_heads_of(line, key, waiting, many, from)
+  local heads, pool, task = heads_of(line, key, many), parts_of(line)
+  if task and next(heads) then list_line(pool, task) end
   local function hide(id, score)
-    add(K.hidden(line), text(score), id)
-    queued(line, NEVER)
+    add(K.hidden(pool), text(score), id)
+    queued(pool, NEVER)
   end
   for id, score in pairs(waiting.shown) do
     if not heads[id] then
@@ -134,11 +150,13 @@ local function show_heads_of(line, key, waiting, many)
     if not heads[id] then hide(id, score) end
   end
   for id, score in pairs(heads) do
-    if not waiting.shown[id] then
-      add(K.queue(line), text(score), id)
-      if not waiting.came[id] then drop(K.hidden(line), id) end
-      queued(line, score % BAND)
+    local run_at = score % BAND
+    local due = math.max(run_at, from)
+    if not waiting.shown[id] or from > 0 then
+      add(K.queue(line), text(score - run_at + due), id)
+      queued_in(line, due)
     end
+    if not waiting.shown[id] and not waiting.came[id] then drop(K.hidden(pool), id) end
   end
 end
 
@@ -149,10 +167,13 @@ function show_heads()
   touched = {}
   for key, share in pairs(seen) do
     if share.changed then
-      local many, used = math.max(0, math.min(room(share), SHOWN_AT_MOST)), share.held > 0
+      local left, opens = keyed.pace_of(share, key)
+      local many = math.max(0, math.min(keyed.room(share), math.max(left, 1), SHOWN_AT_MOST))
+      local paced = share.rate or share.told_rate -- then a head may stand elsewhere than at its own place
+      local from, used = paced and (left > 0 and 1 or opens) or 0, share.held > 0
       for line, waiting in pairs(share.lines) do
         if redis.call('EXISTS', K.waiters(line, key)) == 1 then
-          show_heads_of(line, key, waiting, many)
+          show_heads_of(line, key, waiting, many, from)
           if waiting.stored ~= many then redis.call('HSET', K.share(key), '>' .. line, many) end
           used = true
         elseif waiting.stored then
@@ -161,36 +182,47 @@ function show_heads()
       end
       if not used then
         redis.call('DEL', K.share(key))
-      elseif share.limit ~= share.told then
-        redis.call('HSET', K.share(key), 'limit', text(share.limit))
+      else
+        if share.limit ~= share.told then redis.call('HSET', K.share(key), 'limit', text(share.limit)) end
+        if share.rate ~= share.told_rate then
+          if share.rate then redis.call('HSET', K.share(key), 'rate', share.rate) else redis.call('HDEL', K.share(key), 'rate') end
+        end
       end
     end
   end
 end
 
--- Of a job that its line showed when the operation began: whether others have taken the last places at its key since.
-local function has_just_filled(job)
-  local key = job and key_of(job)
+-- Of a job that its line showed when the operation began: whether others have taken the last places at its key since, or the last
+-- starts of its rate.
+function keyed.has_just_filled(job)
+  local key = job and keyed.key_of(job)
   local share = key and touched[key]
-  return share and share.taken and room(share) <= 0 and share.lines[job.pool] and share.lines[job.pool].shown[job.id]
+  local waiting = share and share.taken and share.lines[line_of(job)]
+  return waiting and waiting.shown[job.id] and (keyed.room(share) <= 0 or keyed.pace_of(share, key) <= 0)
 end
 
 -- Whether a key has room for more jobs than the line showed of it: they come next, before what stands behind them in the line.
-local function shows_more_later(job)
-  local key = key_of(job)
-  local share = key and touched[key]
-  return share and room(share) > 0 and share.taken >= (share.lines[job.pool].stored or 0)
-    and redis.call('EXISTS', K.waiters(job.pool, key)) == 1
+function keyed.shows_more(job)
+  local key = keyed.key_of(job)
+  local share, line = key and touched[key], line_of(job)
+  return share and keyed.room(share) > 0 and keyed.pace_of(share, key) > 0 and share.taken >= (share.lines[line].stored or 0)
+    and redis.call('EXISTS', K.waiters(line, key)) == 1
 end
 
 -- A claim takes a place at the key; settle, give back and reap end it.
-local function occupy(job)
-  local key = key_of(job)
+function keyed.occupy(job)
+  local key = keyed.key_of(job)
   if not key then return end
   local share = share_to_change(key)
   redis.call('HSET', K.holders(key), job.fence, job.id)
   share.held = share.held + 1
   share.taken = (share.taken or 0) + 1
+  if share.rate then
+    keyed.pace_of(share, key)
+    local used, period = with_start(share.rate, share.used)
+    share.used = used
+    redis.call('SET', K.pace(key), used, 'PX', 2 * period + 60000) -- nothing depends on its end
+  end
 end
 
 local function free_place(key, fence)
@@ -199,23 +231,23 @@ local function free_place(key, fence)
 end
 
 -- Its holder says that it has stopped, or its lease has ended.
-local function vacate(job)
-  local key = key_of(job)
+function keyed.vacate(job)
+  local key = keyed.key_of(job)
   if key then free_place(key, job.fence) end
   job.vacated = true
 end
 
 -- A holder that was not asked holds its key until it has stopped.
-local function linger(job)
-  local key = key_of(job)
+function keyed.linger(job)
+  local key = keyed.key_of(job)
   if not key or job.vacated then return end
   local lease_until = redis.call('ZSCORE', K.running(), job.id) or now
   add(K.lingering(), lease_until, job.fence .. ' ' .. job.id .. ' ' .. key)
 end
 
 -- The holder of a job that was taken from it says that it has stopped. Says it again, and nothing changes.
-local function stop_lingering(job, fence)
-  local key = job and key_of(job)
+function keyed.stop_lingering(job, fence)
+  local key = job and keyed.key_of(job)
   local member = key and fence .. ' ' .. job.id .. ' ' .. key
   if not member or not redis.call('ZSCORE', K.lingering(), member) then return end
   redis.call('ZREM', K.lingering(), member)
@@ -223,7 +255,7 @@ local function stop_lingering(job, fence)
 end
 
 -- Let go of the first holders, at most `limit`, that have not said so and whose leases have ended. Answers how many.
-local function end_lingering(limit)
+function keyed.end_lingering(limit)
   local over = redis.call('ZRANGEBYSCORE', K.lingering(), '-inf', text(now), 'LIMIT', 0, limit)
   for _, member in ipairs(over) do
     local fence, key = string.match(member, '^(%d+) %S+ (.*)$')

@@ -23,7 +23,7 @@ local function leave_set(job)
   if job.state == 'pending' then
     leave_line(job)
   elseif job.state == 'running' then
-    linger(job)
+    keyed.linger(job)
     drop(K.running(), job.id)
   elseif STOPPED[job.state] then
     drop(K.stopped(job.state), job.id)

@@ -59,15 +59,21 @@ local function walk_succeeded(from)
   return walk_list(K.succeeded(), cut_of('+ok'), nil, from)
 end
 
--- Where pending jobs stand, in zsets by `rank`: a pool with any has told when it is due.
+-- Where a pool's pending jobs stand, in zsets by `rank`; those that only a concurrency key holds back are behind.
+local function places_of(pool)
+  local places = {{pool = pool, key = K.queue(pool)}, {pool = pool, key = K.hidden(pool), behind = true}}
+  for task in string.gmatch(own_lines(pool), '%S+') do
+    places[#places + 1] = {pool = pool, key = K.queue(own_line(pool, task))}
+  end
+  return places
+end
+
+-- The same of all pools: one with any has told when it is due.
 local function pending_places()
   local places = {}
   for _, field in ipairs(redis.call('HKEYS', K.meta())) do
     local pool = string.match(field, '^due:(.*)$')
-    if pool then
-      places[#places + 1] = {pool = pool, key = K.queue(pool)}
-      places[#places + 1] = {pool = pool, key = K.hidden(pool)}
-    end
+    for _, place in ipairs(pool and places_of(pool) or {}) do places[#places + 1] = place end
   end
   return places
 end

@@ -19,7 +19,7 @@ local function shown(id, lines, deeds)
   if not job then return {} end
   local packed = flat(job.packed)
   for _, name in ipairs(BLOBS) do job[name] = job[name] and get_blob(job, name) end
-  local why = blocker(job) or ''
+  local why = verdict_on(job) or ''
   return {flat(job), packed, redis.call('ZSCORE', K.running(), id) or '',
     redis.call('HGETALL', K.errors(id)),
     job.background and redis.call('HGETALL', K.progress(id)) or {},
