@@ -90,7 +90,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("tests", nargs="*", default=["tests"], help="which tests to ask (default: all)")
     parser.add_argument("--sample", type=int, metavar="N", help="only N of them")
     parser.add_argument("--seed", type=int, default=1, help="which N (default: 1)")
-    parser.add_argument("--only", default="", metavar="ID", help="only those whose id begins so")
+    parser.add_argument(
+        "--only", action="append", metavar="ID", help="only those whose id begins so; may be given again"
+    )
     parser.add_argument("--survivors", action="store_true", help="only those that survived the last time")
     parser.add_argument("--slow", action="store_true", help="ask the slow tests too")
     parser.add_argument("--equivalents", action="store_true", help="also those listed as equivalent")
@@ -102,7 +104,7 @@ def _options() -> argparse.Namespace:
 
 
 def _chosen(found: Sequence[Mutant], options: argparse.Namespace) -> list[Mutant]:
-    chosen = [mutant for mutant in found if mutant.id.startswith(options.only)]
+    chosen = [mutant for mutant in found if mutant.id.startswith(tuple(options.only or [""]))]
     if options.survivors:
         last = set(LAST.read_text().split("\n\n")) if LAST.exists() else set()
         chosen = [mutant for mutant in chosen if equivalents.shown(mutant) in last]
