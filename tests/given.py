@@ -69,8 +69,8 @@ def succeeded(ledger: Ledger) -> Lease:
     return lease
 
 
-def dead(ledger: Ledger) -> Lease:
-    lease = running(ledger)
+def dead(ledger: Ledger, fields: dict[str, str] | None = None) -> Lease:
+    lease = running(ledger, fields=fields or {})
     ledger.settle(lease, Fail("broken for good", permanent=True))
     return lease
 
@@ -87,9 +87,9 @@ def failed(ledger: Ledger) -> Lease:
     return lease
 
 
-def unknown_outcome(ledger: Ledger) -> Lease:
+def unknown_outcome(ledger: Ledger, fields: dict[str, str] | None = None) -> Lease:
     """A job that ended in an outside call. Nothing leads there yet, so the reason is written into the row."""
-    lease = dead(ledger)
+    lease = dead(ledger, fields)
     redis: Any = ledger.scripts.redis
     redis.hset(ledger.keys("row", id=lease.id), FIELDS["dead_reason"], DeadReason.OUTCOME_UNKNOWN)
     return lease

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tenure.lease.jobs import REAP
+from tenure.lease.leases import Leases
 from tenure.lease.ledger import GRACE_MS, LEASE_MS, Ledger, NewJob
 from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, SkipRest, Succeed
 from tenure.lease.retry import Retry
@@ -605,6 +606,20 @@ def test_work_inside_a_chunk_is_shown_apart_and_gone_when_the_attempt_ends(ledge
     assert (after.done, after.doing) == (10, None)
 
 
+def test_only_a_checkpoint_moves_what_is_done_and_a_total_may_come_without(ledger: Ledger) -> None:
+    lease = running(ledger, fields={"background": "1"})
+
+    ledger.report(lease, done=5, total=9)
+    before = view(ledger, lease).progress
+    ledger.report(lease, cursor=b"c", done=5)
+    after = view(ledger, lease).progress
+
+    assert before
+    assert after
+    assert (before.done, before.total) == (None, 9)
+    assert (after.done, after.total) == (5, 9)
+
+
 def test_only_the_newest_thousand_log_lines_are_kept(ledger: Ledger) -> None:
     lease = running(ledger, fields={"background": "1"})
 
@@ -678,6 +693,31 @@ def test_a_reap_takes_a_bounded_number_and_says_when_to_come_again(ledger: Ledge
     rest = at(START + LEASE_MS).reap(limit=3)
 
     assert (len(ended), len(rest)) == (3, 2)
+
+
+def test_a_stray_entry_among_the_leases_harms_no_job(ledger: Ledger, store: Store) -> None:
+    """The row decides, and the entry goes."""
+    waiting = ledger.enqueue(NewJob("report", when=START + MINUTE)).id
+    store.redis.zadd(ledger.keys("running"), {waiting: START, "01J00000000000000000000000": START})
+
+    assert ledger.reap() == []
+
+    assert ledger.get(waiting).status == "pending"
+    assert not store.redis.exists(ledger.keys("running"))
+
+
+def test_the_reaper_forgets_named_leases_whose_time_is_over(ledger: Ledger, at: At, store: Store) -> None:
+    leases = Leases(ledger.scripts, ledger.keys, ledger.index, lambda: ledger.scripts.redis)
+    leases.take("stock", 30_000)
+    leases.take("till", 40_000)
+
+    at(START + 29_999).reap()
+    assert store.redis.zcard(ledger.keys("leases")) == 2
+    at(START + 30_000).reap()
+
+    assert store.redis.zrange(ledger.keys("leases"), 0, -1) == [b"till"]
+    assert not store.redis.exists(ledger.keys("lease", name="stock"))
+    assert at(START + 30_000).index.take(REAP, 0).next_due_ms == START + 40_000
 
 
 def test_a_quick_worker_takes_over_from_a_slow_one(ledger: Ledger, at: At) -> None:

@@ -14,7 +14,7 @@ from tenure.scripts.errors import StaleFence
 from tenure.scripts.keys import wake_channel, watch_channel
 from tenure.testing import START, Server
 
-from .given import At, claim, running, view
+from .given import At, claim, running, unknown_outcome, view
 
 MINUTE = 60_000
 BACKGROUND = {"background": "1"}
@@ -75,11 +75,13 @@ def test_watchers_hear_of_each_change_of_a_background_task_once(
     ledger: Ledger, listen: Listen, change: str
 ) -> None:
     lease = running(ledger, fields=BACKGROUND)
+    before = view(ledger, lease).revision
     watcher = listen(watch_channel(ledger.keys.namespace))
 
     CHANGES[change](ledger, lease)
 
-    assert watcher.heard() == [f"acme {lease.id} {view(ledger, lease).revision}"]
+    assert watcher.heard() == [f"acme {lease.id} {before + 1}"]
+    assert view(ledger, lease).revision == before + 1
 
 
 def test_watchers_hear_of_the_start_the_claim_and_what_a_person_does(ledger: Ledger, listen: Listen) -> None:
@@ -95,6 +97,16 @@ def test_watchers_hear_of_the_start_the_claim_and_what_a_person_does(ledger: Led
     assert watcher.heard() == [f"acme {job} 4"]
     ledger.retry(job)
     assert watcher.heard() == [f"acme {job} 5"]
+
+
+def test_watchers_hear_of_a_persons_word_on_an_outcome(ledger: Ledger, listen: Listen) -> None:
+    lease = unknown_outcome(ledger, BACKGROUND)
+    watcher = listen(watch_channel(ledger.keys.namespace))
+
+    ledger.confirm(lease.id, happened=False)
+    ledger.confirm(lease.id, happened=False)
+
+    assert watcher.heard() == [f"acme {lease.id} 4"]
 
 
 def test_nobody_watches_a_job_that_is_no_background_task(ledger: Ledger, listen: Listen) -> None:

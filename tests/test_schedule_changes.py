@@ -1,0 +1,198 @@
+"""A schedule is changed as it was when the change was worked out: what has happened since is not passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tenure.lease.ledger import Ledger
+from tenure.lease.ledgers import Ledgers
+from tenure.lease.tasks import Task
+from tenure.scheduler.plan import month
+from tenure.scheduler.scheduler import Scheduler
+from tenure.scheduler.schedules import Schedules
+from tenure.scheduler.trigger import Trigger
+from tenure.scripts import Call
+from tenure.scripts.errors import StalePlan
+from tenure.scripts.loader import texts
+from tenure.testing import START
+
+from .given import Store
+
+MINUTE = 60_000
+FIRST = START + 40_000
+KEY = "reports.daily"
+TASK = Task(KEY, print)
+EVERY_MINUTE = [Trigger("default", "0 * * * * ?")]
+HALF_PAST = [Trigger("default", "30 * * * * ?")]
+
+
+class Prepared(BaseException):
+    """Thrown instead of the call that changes a schedule."""
+
+
+def prepared(
+    monkeypatch: pytest.MonkeyPatch, script: str, act: Callable[[], object]
+) -> Callable[..., Sequence[str]]:
+    """The call of a script as `act` works it out, to be sent when the test says so, or with other arguments."""
+    kept: list[Call[Any]] = []
+    real = Schedules._run
+
+    def run(schedules: Schedules, name: str, rest: Sequence[Any] = (), **args: Any) -> Sequence[str]:
+        if name != script:
+            return real(schedules, name, rest, **args)
+        kept.append(Call(name, schedules.ledger.keys.home, args, texts, rest))
+        raise Prepared
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Schedules, "_run", run)
+        with pytest.raises(Prepared):
+            act()
+    (call,) = kept
+
+    def send(ledger: Ledger, **changed: Any) -> Sequence[str]:
+        answer: Sequence[str] = ledger.scripts.run(replace(call, args={**call.args, **changed}))
+        return answer
+
+    return send
+
+
+def at(ledgers: Ledgers, now: int) -> Ledgers:
+    return Ledgers(ledgers.scripts.at(now), ledgers.namespace)
+
+
+@pytest.fixture
+def stored(ledger: Ledger) -> Schedules:
+    """A schedule that fires each minute, from `FIRST` on."""
+    schedules = Schedules(ledger)
+    schedules.put(KEY, TASK, EVERY_MINUTE)
+    return schedules
+
+
+# -- put --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_put_that_saw_another_revision_is_stale(
+    ledger: Ledger, stored: Schedules, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = prepared(monkeypatch, "schedule_put", lambda: stored.put(KEY, TASK, HALF_PAST))
+
+    for seen in (0, 2):
+        with store.unchanged(), pytest.raises(StalePlan, match=f"is at revision 1, and was at {seen}"):
+            put(ledger, seen=seen)
+
+    assert put(ledger)[:2] == ["2", "changed"]
+
+
+def test_a_put_is_stale_when_its_first_instant_has_come(
+    ledger: Ledger, stored: Schedules, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first_ms = START + 10_000
+    put = prepared(monkeypatch, "schedule_put", lambda: stored.put(KEY, TASK, HALF_PAST))
+
+    with store.unchanged(), pytest.raises(StalePlan, match=f"first fire at {first_ms}"):
+        put(ledger.at(first_ms))
+
+    assert put(ledger.at(first_ms - 1))[:3] == ["2", "changed", str(first_ms)]
+
+
+def test_a_put_is_stale_when_its_first_instant_has_fired_before_the_clock_went_back(
+    ledger: Ledger, ledgers: Ledgers, stored: Schedules, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back = Schedules(ledger.at(FIRST - 1))
+    both = [Trigger("default", "0 * * * * ?"), Trigger("other", "0 * * * * ?")]
+    put = prepared(monkeypatch, "schedule_put", lambda: back.put(KEY, TASK, both, args=["monday"]))
+    Scheduler(at(ledgers, FIRST), "one").round()
+
+    with store.unchanged(), pytest.raises(StalePlan, match=f"trigger default of .* first fire at {FIRST}"):
+        put(ledger.at(FIRST - 1))
+
+
+def test_another_trigger_may_begin_at_an_instant_that_the_schedule_has_fired(
+    ledger: Ledger, ledgers: Ledgers, stored: Schedules
+) -> None:
+    Scheduler(at(ledgers, FIRST), "one").round()
+
+    Schedules(ledger.at(FIRST - 1)).put(KEY, TASK, [Trigger("other", "0 * * * * ?")])
+
+    assert stored.get(KEY).next_fires == {"other": FIRST}
+
+
+def test_a_put_is_stale_when_an_instant_of_the_old_definition_has_come_due(
+    ledger: Ledger, stored: Schedules, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = [Trigger("default", "10 * * * * ?")]
+    put = prepared(monkeypatch, "schedule_put", lambda: stored.put(KEY, TASK, later))
+
+    with store.unchanged(), pytest.raises(StalePlan, match=f"trigger default .* due at {FIRST}.* for none"):
+        put(ledger.at(FIRST))
+
+
+def test_a_put_leaves_of_the_old_definition_what_has_fired_and_nothing_else(
+    ledger: Ledger, ledgers: Ledgers, store: Store
+) -> None:
+    schedules = Schedules(ledger)
+    old = [Trigger("a", every="60s"), Trigger("b", "0 * * * * ?")]
+    schedules.put(KEY, TASK, old)
+    Scheduler(at(ledgers, FIRST), "one").round()
+
+    Schedules(ledger.at(FIRST + 1)).put(KEY, TASK, [Trigger("c", "0 0 * * * ?")])
+
+    fields = {name for name in texts(store.redis.hkeys(ledger.keys("schedule", job_key=KEY))) if ":" in name}
+    assert fields == {"last:b", "next:c"}
+    assert texts(store.redis.zrange(ledger.keys("triggers"), 0, -1)) == [f"c:{KEY}"]
+
+
+# -- delete -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_deletion_is_stale_when_an_instant_has_come_due(
+    ledger: Ledger, stored: Schedules, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete = prepared(monkeypatch, "schedule_delete", lambda: stored.delete(KEY))
+
+    with store.unchanged(), pytest.raises(StalePlan, match=f"due at {FIRST}.* for none"):
+        delete(ledger.at(FIRST))
+
+    assert delete(ledger.at(FIRST - 1))[0] == "1"
+
+
+def test_a_deletion_is_stale_when_another_instant_has_come_due(
+    ledger: Ledger, stored: Schedules, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = Schedules(ledger.at(FIRST))
+    delete = prepared(monkeypatch, "schedule_delete", lambda: late.delete(KEY))
+
+    with store.unchanged(), pytest.raises(StalePlan, match=f"due at {FIRST}.* for {FIRST}"):
+        delete(ledger.at(FIRST + MINUTE))
+
+    assert delete(ledger.at(FIRST + MINUTE - 1))[0] == "1"
+    (record,), _ = stored.fires(KEY, month=month(START))
+    assert (record.fire_time, record.outcome, record.reason) == (FIRST, "skipped", "deleted")
+
+
+def test_a_deletion_is_stale_when_the_trigger_has_fired_since(
+    ledger: Ledger, ledgers: Ledgers, stored: Schedules, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = Schedules(ledger.at(FIRST))
+    delete = prepared(monkeypatch, "schedule_delete", lambda: late.delete(KEY))
+    Scheduler(at(ledgers, FIRST), "one").round()
+
+    with store.unchanged(), pytest.raises(StalePlan, match=f"due at {FIRST + MINUTE}.* for {FIRST}"):
+        delete(ledger.at(FIRST + MINUTE))
+
+
+def test_nothing_is_left_of_a_deleted_schedule_but_its_records(
+    ledger: Ledger, ledgers: Ledgers, stored: Schedules, store: Store
+) -> None:
+    Scheduler(at(ledgers, FIRST), "one").round()
+
+    Schedules(ledger.at(FIRST + 1)).delete(KEY)
+
+    left = {name.split(":")[2] for name in store.dump() if KEY in name}
+    assert left == {"f", "log"}, "its fire records, and its task's jobs"
+    assert not store.redis.exists(ledger.keys("triggers"))
+    assert not store.redis.exists(ledger.keys("schedules"))
