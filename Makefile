@@ -61,6 +61,8 @@ bench: .venv/test.ready
 	@$(BIN)/python -m bench.queries 100000 10000 1000
 	@$(BIN)/python -m bench.cron
 	@$(BIN)/python -m bench.memory
+	@$(BIN)/python -m bench.flat --quick
+	@$(BIN)/python -m bench.lean
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

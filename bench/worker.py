@@ -28,7 +28,7 @@ app = Tenure()
 
 
 @app.task("noop")
-def noop() -> None: ...
+def noop(*_: object) -> None: ...
 
 
 @app.task("rest", pool="io")

@@ -57,7 +57,7 @@ TENANT_KEYS = (
         "used again 61 minutes later; 62 minutes",
     ),
     Key("row", "j:{id}", "hash", "a job, its attempts packed in fields", "retention"),
-    Key("blob", "b:{field}:{id}", "string", "a value of a job over 64 bytes", "with the row"),
+    Key("blob", "b:{field}:{id}", "string", "a value of a job over 512 bytes", "with the row"),
     Key("history", "h:{id}", "list", "what people did to a job, the newest 100 times", "with the row"),
     Key("errors", "e:{id}", "hash", "by attempt: error summary, stack, request, response", "with the row"),
     Key("queue", "q:{line}", "zset", "pending jobs that may be claimed, by priority and run_at", "the claim"),
