@@ -84,6 +84,8 @@ def _labels(query: Fields) -> dict[str, str]:
     """Each `label` is name=value."""
     pairs = [text.partition("=") for text in query.texts("label") or ()]
     labels = {name: value for name, _, value in pairs}
+    if len(labels) < len({(name, value) for name, _, value in pairs}):
+        query.refuse("label", "names one label with two values: no job has both")
     with query.checking("label"):
         check_labels(labels)
     return labels

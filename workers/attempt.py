@@ -156,8 +156,7 @@ def failed(exc: BaseException, task: Task, failures: int) -> Outcome:
             said = _sentence(exc)
             return Fail(_summary(said), Cause.REFUSED, _delay_ms(exc), failure=_failure(exc, said, task))
         case OutOfTime():
-            summary = f"told after {task.timeout_ms} ms that its time is up"
-            return Fail(summary, Cause.TIMEOUT, backoff(task, failures), stack=_stack(exc))
+            return Fail("told that its time is up", Cause.TIMEOUT, backoff(task, failures), stack=_stack(exc))
         case _:
             said = _sentence(exc)
             return Fail(

@@ -23,7 +23,10 @@ def _labels(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...
     for value in values:
         if "=" not in value:
             raise BadInput(f"label {value!r:.60} has no '='", hint="--label team=billing")
-    return {name: text for name, _, text in (value.partition("=") for value in values)} or None
+    labels = {name: text for name, _, text in (value.partition("=") for value in values)}
+    if len(labels) < len(set(values)):
+        raise BadInput("one label is named with two values: no job has both", hint="leave one out")
+    return labels or None
 
 
 @click.command(name="list")
