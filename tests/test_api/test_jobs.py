@@ -103,6 +103,7 @@ def test_jobs_are_found_by_what_they_belong_to(
     [
         ("record=order", ["?record"]),
         ("label=team", ["?label"]),
+        ("label=team%3Da&label=team%3Db", ["?label"]),
         ("trace=a/b", ["?trace"]),
         ("instance=%0a", ["?instance"]),
         ("createdFrom=yesterday&createdTo=1", ["?createdFrom", "?createdTo"]),
