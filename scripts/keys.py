@@ -60,7 +60,13 @@ TENANT_KEYS = (
     Key("blob", "b:{field}:{id}", "string", "a value of a job over 512 bytes", "with the row"),
     Key("history", "h:{id}", "list", "what people did to a job, the newest 100 times", "with the row"),
     Key("errors", "e:{id}", "hash", "by attempt: error summary, stack, request, response", "with the row"),
-    Key("queue", "q:{line}", "zset", "pending jobs that may be claimed, by priority and run_at", "the claim"),
+    Key(
+        "queue",
+        "q:{line}",
+        "zset",
+        "pending jobs by priority and run_at: of a pool, or of a task that a gate holds back there",
+        "the claim",
+    ),
     Key(
         "waiters",
         "k:{line}:{key}",
@@ -87,7 +93,7 @@ TENANT_KEYS = (
         "share",
         "ks:{key}",
         "hash",
-        "a concurrency key: its limit, how many heads each line shows",
+        "a concurrency key: its limits, how many heads each line shows",
         "with its last job",
     ),
     Key(
@@ -324,7 +330,10 @@ class Index(_Names):
 
 
 def wake_channel(namespace: str) -> str:
-    """Channel of hints: `due POOL TENANT RUN_AT`, `stop POOL TENANT ID FENCE`. Losing one costs at most a poll."""
+    """Channel of hints: `due POOL TENANT RUN_AT`, `stop POOL TENANT ID FENCE`, `hold TENANT KIND NAME`.
+
+    Losing one costs at most a poll; of a hold, that what was claimed just before may still begin.
+    """
     return f"{namespace}:wake"
 
 
