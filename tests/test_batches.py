@@ -36,7 +36,7 @@ def die(ledger: Ledger, many: int, **job: Any) -> list[str]:
     return ids
 
 
-def outcomes(batch: Batch) -> dict[str, str | None]:
+def skipped(batch: Batch) -> dict[str, str | None]:
     return {job.id: job.skipped for job in batch.jobs}
 
 
@@ -82,7 +82,7 @@ def test_of_many_jobs_each_is_retried_or_skipped_for_a_reason_of_its_own(ledger:
 
     batch = Batches(ledger).retry([job_id for job_id, _ in made], reason="all is well", by="ada")
 
-    assert outcomes(batch) == dict(made)
+    assert skipped(batch) == dict(made)
     assert (batch.state, batch.success, batch.skipped, batch.total) == (BatchState.DONE, 4, 6, 10)
     assert batch.reasons == {
         "NOT_FOUND": 1,
@@ -108,7 +108,7 @@ def test_of_many_jobs_each_is_skipped_unless_it_has_ended_well_or_was_canceled(l
     batch = Batches(ledger).skip([*ids, NOWHERE], reason="not worth it", by="ada")
 
     codes = [None, None, None, None, "WRONG_STATE", "WRONG_STATE", "NOT_FOUND"]
-    assert list(outcomes(batch).values()) == codes
+    assert list(skipped(batch).values()) == codes
     for job_id in ids[:4]:
         job = ledger.get(job_id)
         assert (job.status, job.reason) == ("canceled", "skipped: not worth it")
@@ -215,21 +215,31 @@ def test_what_is_planned_is_not_done(ledger: Ledger, store: Store) -> None:
 
 def test_a_job_that_has_moved_since_it_was_planned_is_skipped(ledger: Ledger) -> None:
     """Also one that is dead again: somebody has retried it, and that was not this person's word."""
-    same, retried, again, skipped = die(ledger, 4)
-    plan(ledger, [same, retried, again, skipped])
+    same, retried, again, given_up = die(ledger, 4)
+    plan(ledger, [same, retried, again, given_up])
     ledger.retry(again)
     ledger.settle(claim(ledger), Fail("no luck", permanent=True))
     ledger.retry(retried)
-    ledger.skip(skipped)
+    ledger.skip(given_up)
 
     batch = Batches(ledger).run(BATCH)
 
-    assert outcomes(batch) == {
+    assert skipped(batch) == {
         same: None,
         retried: "STALE_PLAN",
         again: "STALE_PLAN",
-        skipped: "STALE_PLAN",
+        given_up: "STALE_PLAN",
     }
+
+
+def test_a_job_that_moved_before_it_was_planned_is_skipped(ledger: Ledger) -> None:
+    """Who plans has seen it in another generation."""
+    (job_id,) = die(ledger, 1)
+    ledger.retry(job_id)
+    ledger.settle(claim(ledger), Fail("no luck", permanent=True))
+    Batches(ledger).plan("retry", "replay", [(job_id, 1, "")], batch_id=BATCH)
+
+    assert skipped(Batches(ledger).run(BATCH)) == {job_id: "STALE_PLAN"}
 
 
 def test_what_was_to_be_skipped_is_skipped_whatever_it_has_become(ledger: Ledger) -> None:
@@ -239,7 +249,7 @@ def test_what_was_to_be_skipped_is_skipped_whatever_it_has_become(ledger: Ledger
 
     batch = Batches(ledger).run(BATCH)
 
-    assert outcomes(batch) == {lease.id: "OUTCOME_UNKNOWN"}
+    assert skipped(batch) == {lease.id: "OUTCOME_UNKNOWN"}
     assert (batch.state, batch.total, batch.success, batch.skipped) == ("done", 1, 0, 1)
     assert view(ledger, lease).status == "dead"
 
@@ -259,9 +269,11 @@ def test_a_batch_that_is_not_on_record_is_not_found(ledger: Ledger, store: Store
     dead(ledger)
 
     with store.unchanged():
-        for act in (Batches(ledger).run, Batches(ledger).get):
+        for act in (Batches(ledger).run, Batches(ledger).begin, Batches(ledger).get):
             with pytest.raises(NotFound, match=BATCH):
                 act(BATCH)
+        with pytest.raises(NotFound, match=BATCH):
+            work_off(ledger, BATCH)
         with pytest.raises(BadInput, match="not the id of a batch"):
             Batches(ledger).run("nowhere")
 
@@ -278,6 +290,29 @@ def test_the_newest_batches_are_kept_and_those_that_run(ledger: Ledger, at: At) 
     listed = [batch.id for batch in Batches(ledger).newest()]
 
     assert listed == [*made[::-1][: MOST_BATCHES - 1], BATCH]
+
+
+def test_the_oldest_goes_first_and_all_that_are_too_many_go(ledger: Ledger, at: At) -> None:
+    """While more than 100 run they all stay; then there are several too many at once."""
+    nobody = [(NOWHERE, None, "")]
+    made = [Batches(at(START + number)).plan("skip", "skip", nobody) for number in range(MOST_BATCHES)]
+    for batch_id in made:
+        begin(ledger, batch_id)
+    more = [Batches(at(START + 500 + number)).plan("skip", "skip", nobody) for number in range(3)]
+    for batch_id in more[:2]:
+        begin(ledger, batch_id)
+    ran = [*made, *more[:2]]
+    kept = len(Batches(ledger).newest(200))
+    for batch_id in ran:
+        work_off(ledger, batch_id)
+
+    last = Batches(at(START + 600)).plan("skip", "skip", nobody)
+
+    listed = [batch.id for batch in Batches(ledger).newest(200)]
+    assert kept >= MOST_BATCHES + 2
+    assert listed == [last, *[batch_id for batch_id in [*ran, *more[2:]][::-1] if batch_id in listed]]
+    assert len(listed) == MOST_BATCHES
+    assert not set(made[:2]) & set(listed)
 
 
 def test_batches_are_listed_newest_first_without_their_jobs(ledger: Ledger, at: At) -> None:
@@ -381,6 +416,37 @@ def test_a_visit_does_not_put_off_the_next_one_for_ever(ledger: Ledger, at: At, 
     sweep_and_reap(at(START + 2 * DRIVE_MS))
 
     assert Batches(ledger).get(BATCH).state is BatchState.DONE
+
+
+def test_after_each_slice_and_each_visit_the_next_one_has_its_time(
+    ledger: Ledger, at: At, faults: Faults
+) -> None:
+    plan(ledger, die(ledger, 4))
+    begin(ledger, BATCH)
+    work_one(at(START + SECOND), BATCH, 0, 2)
+
+    at(START + DRIVE_MS).reap()
+    by_then = Batches(ledger).get(BATCH).done
+    faults.die_before("batch_work")
+    with pytest.raises(Died):
+        at(START + SECOND + DRIVE_MS).reap()
+    at(START + SECOND + 2 * DRIVE_MS - 1).reap()
+    still = Batches(ledger).get(BATCH).done
+    at(START + SECOND + 2 * DRIVE_MS).reap()
+
+    assert (by_then, still, Batches(ledger).get(BATCH).done) == (2, 2, 4)
+
+
+def test_a_visit_to_a_batch_that_does_not_run_is_the_last(ledger: Ledger, store: Store) -> None:
+    """Such an entry is damage: nobody is sent there for ever."""
+    redis: Any = store.redis
+    plan(ledger, die(ledger, 1))
+    redis.zadd(ledger.keys("batch_work"), {BATCH: START, NOWHERE: START})
+
+    ledger.reap()
+
+    assert not redis.exists(ledger.keys("batch_work"))
+    assert Batches(ledger).get(BATCH).done == 0
 
 
 def test_two_that_work_off_one_batch_do_each_slice_once(ledger: Ledger, faults: Faults) -> None:

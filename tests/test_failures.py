@@ -127,7 +127,7 @@ def test_every_cause_that_can_be_a_reason_has_its_words() -> None:
 def test_so_many_members_are_shown(ledger: Ledger, at: At) -> None:
     ids = [die(at(START + moment)) for moment in range(5)]
 
-    for members in (0, 2, 100):
+    for members in (0, 1, 2, 100):
         (group,) = Failures(ledger).groups(members=members).items
         assert [job.id for job in group.members] == ids[::-1][:members]
         assert group.count == 5
@@ -146,6 +146,18 @@ def test_many_members_are_read_in_several_calls(
     assert faults.calls == ["clusters"] * 4
 
 
+def test_a_job_whose_row_is_damaged_is_left_out(ledger: Ledger, store: Store) -> None:
+    redis: Any = store.redis
+    job_id, row = die(ledger), ledger.keys("row", id=die(ledger))
+    kept = redis.hgetall(row)
+    redis.delete(row)
+
+    (group,) = Failures(ledger).groups().items
+
+    assert [job.id for job in group.members] == [job_id]
+    redis.hset(row, mapping=kept)
+
+
 def test_one_reason_is_asked_for(ledger: Ledger) -> None:
     die(ledger), die(ledger, BUSY)
 
@@ -155,10 +167,11 @@ def test_one_reason_is_asked_for(ledger: Ledger) -> None:
 
 def test_a_long_error_is_shown_from_its_beginning(ledger: Ledger) -> None:
     die(ledger, error="ä" * 4000)
+    die(ledger, error="x" * 4000)
 
     (group,) = Failures(ledger).groups().items
 
-    assert group.members[0].error == "ä" * 300
+    assert {job.error for job in group.members} == {"ä" * 300, "x" * 600}
 
 
 # -- by type ----------------------------------------------------------------------------------------------------------

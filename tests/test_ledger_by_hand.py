@@ -21,6 +21,7 @@ from tenure.scripts.errors import (
     StoreUnreachable,
     WrongState,
 )
+from tenure.scripts.fields import FIELDS
 from tenure.testing import START, Faults
 
 from .given import At, Store, canceled, claim, claimed_ids, dead, failed, running, unknown_outcome, view
@@ -480,3 +481,16 @@ def test_a_confirmation_sent_again_is_one(ledger: Ledger, faults: Faults) -> Non
 
     assert not again(faults, "confirm", lambda: ledger.confirm(lease.id, False, "no such payment"))
     assert view(ledger, lease).revision == 4
+
+
+def test_who_watches_a_background_task_hears_of_a_confirmation(ledger: Ledger, at: At, store: Store) -> None:
+    redis: Any = store.redis
+    lease = running(ledger, fields={"background": "1"})
+    ledger.settle(lease, Fail("broken", permanent=True))
+    redis.hset(ledger.keys("row", id=lease.id), FIELDS["dead_reason"], "outcome_unknown")
+
+    at(START + MINUTE).confirm(lease.id, True)
+
+    progress = view(ledger, lease).progress
+    assert progress is not None
+    assert progress.updated_at == START + MINUTE
