@@ -11,6 +11,7 @@ from tenure.lease.jobs import DUE
 from tenure.lease.ledger import NewJob
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.tasks import Registry, Task
+from tenure.lease.why import why
 from tenure.testing import wait_until
 from tenure.workers.claims import Claims
 from tenure.workers.clock import ServerClock
@@ -46,6 +47,30 @@ def test_after_a_cancel_the_next_of_the_key_starts_when_the_worker_has_stopped(
         lambda: not shop.ledger.scripts.redis.exists(shop.ledger.keys("lingering")), "nobody to linger"
     )
     assert lines(note)[-1][0] == behind
+
+
+def test_a_worker_that_is_killed_holds_the_key_for_its_lease_and_no_longer(
+    worker: Start, shop: Shop, note: Path
+) -> None:
+    first = shop.make("nap", str(note), 30, concurrency_key="stock")
+    behind = shop.make("mark", str(note), concurrency_key="stock")
+    killed = worker(lease_ms=1_500)
+    first_line(note)
+    said = why(shop.view(behind))
+
+    killed.kill()
+    worker(lease_ms=1_500)
+
+    assert said.verdict == "key_full"
+    assert f"held by job {first} on " in said.text
+    view = shop.ended(behind, seconds=15)
+    assert view.started_at is not None
+    lost = wait_until(
+        lambda: [one for one in shop.view(first).attempts if one.cause], "the loss of the first"
+    )[0]
+    assert lost.cause == "lease_lost"
+    assert lost.ended_at is not None
+    assert view.started_at >= lost.ended_at
 
 
 def test_a_canceled_row_that_has_not_begun_frees_its_key(ledgers: Ledgers) -> None:
