@@ -191,19 +191,36 @@ local function put_right(id, job, blocked)
 end
 
 -- A job that its task's gate holds back makes way for others, and with it those of its task that stand near it, so that a million
--- of them are soon out of the way.
-local NEAR = 200
+-- of them are soon out of the way. So many are looked at in one claim.
+local NEAR = 150
+local to_look_at = NEAR
+
+local function step_aside(id)
+  local job = load(id)
+  leave_line(job)
+  join_line(job)
+  save(job)
+end
 
 local function stand_aside(first)
-  local key = keyed.key_of(first)
+  local key, aside = keyed.key_of(first), K.queue(own_line(pool, first.task))
   local list = key and K.waiters(pool, key) or queue
   local from = redis.call('ZRANK', list, first.id) or 0
-  for _, id in ipairs(redis.call('ZRANGE', list, from, from + NEAR - 1)) do
-    local job = redis.call('HGET', K.row(id), SHORT.task) == first.task and load(id)
-    if job and job.state == 'pending' and not job.own_line then
-      leave_line(job)
-      join_line(job)
-      save(job)
+  local near = redis.call('ZRANGE', list, from, from + to_look_at - 1, 'WITHSCORES')
+  to_look_at = to_look_at - #near / 2
+  list_line(pool, first.task)
+  for at = 1, #near, 2 do
+    local id, score = near[at], near[at + 1]
+    local task, state, is_aside, named, alone = unpack(redis.call('HMGET', K.row(id), SHORT.task, SHORT.state, SHORT.own_line,
+      SHORT.concurrency_key, SHORT.exclusive))
+    if task == first.task and (state or 'pending') == 'pending' and not is_aside then
+      if named or alone then
+        step_aside(id)
+      else
+        redis.call('HSET', K.row(id), SHORT.own_line, '1')
+        drop(queue, id)
+        add(aside, score, id)
+      end
     end
   end
 end
@@ -257,7 +274,7 @@ end
 
 local bands = heads(lines)
 turn = tonumber(#bands > 1 and turn or 0)
-while #leases < want do
+while #leases < want and to_look_at > 0 do
   local id = pick(bands, turn + #leases + 1)
   if not id then break end
   if not is_dropped(queue, id) then

@@ -7,7 +7,7 @@
 -- GIVES      {"1", or "0" if it was not held, news: {pool, due, version}}
 
 local field = 'hold ' .. kind .. ' ' .. name
-local hold = gates.at(field)[1]
+local hold = gates.at(field)
 if not hold then return {'0', {}} end
 local held = gates.holds_until(hold)
 gates.drop(field)

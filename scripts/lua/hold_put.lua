@@ -15,7 +15,7 @@ if till ~= '' and ends <= now then
   return refuse('BAD_INPUT', 'a hold until ' .. text(ends) .. ' would be over already: it is ' .. text(now))
 end
 
-local hold = gates.at(field)[1]
+local hold = gates.at(field)
 local since = text(now)
 if gates.holds_until(hold) then
   local ends_now, since_now, words_now = string.match(hold, '^(%d+) (%d+) (.*)$')

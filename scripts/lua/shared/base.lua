@@ -6,7 +6,7 @@
 
 local entered, namespace, tenant, now, now_text, now_us, clock, ticked, born
 local MINUTE_MS = 60000
-local counts, figures, minutes, places, wanted, touched, gated, gate_cache
+local counts, figures, minutes, places, wanted, touched, gated, gate_cache, lines_listed
 local last_at, last_of, last_numbers -- see `happened`
 local NEVER = 4398046511103 -- due when something else happens, not at an instant: 2^42 - 1
 local show_heads -- of concurrency keys: see keys.lua
@@ -32,7 +32,7 @@ local function enter(home, virtual)
   end
   now_text, clock, ticked, born = nil, nil, false, nil
   counts, figures, minutes, places, wanted, touched = {}, {}, {}, {}, {}, {}
-  last_at, gated, gate_cache = nil, nil, {}
+  last_at, gated, gate_cache, lines_listed = nil, nil, {}, {}
 end
 
 -- A time as callers write it: empty is now, "+N" is N ms from now, else epoch ms. A past instant is now: what is due since then

@@ -21,9 +21,10 @@ local function blocker(job)
   if gates.pace(job.task) <= 0 then return 'rate_limited' end
   local key = keyed.key_of(job)
   if key then
-    if keyed.room(keyed.share_of(key)) <= 0 then return 'key_full' end
-    if keyed.pace_of(keyed.share_of(key), key) <= 0 then return 'rate_limited' end
-    if redis.call('ZSCORE', K.hidden(job.pool), job.id) then return 'behind_others_of_key' end
+    local share = keyed.share_of(key)
+    if keyed.room(share) <= 0 then return 'key_full' end
+    if keyed.pace_of(share, key) <= 0 then return 'rate_limited' end
+    if not keyed.shows(share, job) then return 'behind_others_of_key' end
   end
   return nil
 end

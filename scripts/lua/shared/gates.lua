@@ -15,12 +15,13 @@ function gates.any()
   return gated
 end
 
--- What stands at some fields; read once in an operation.
-function gates.at(...)
-  if not gates.any() then return {} end
-  local name = table.concat({...}, '\n')
-  gate_cache[name] = gate_cache[name] or redis.call('HMGET', K.gates(), ...)
-  return gate_cache[name]
+local NONE = {}
+
+-- What stands at a field; read once in an operation.
+function gates.at(field)
+  if not gates.any() then return nil end
+  if gate_cache[field] == nil then gate_cache[field] = redis.call('HGET', K.gates(), field) end
+  return gate_cache[field]
 end
 
 function gates.set(field, value)
@@ -52,9 +53,9 @@ function gates.let_go(field, hold)
   end
 end
 
-function gates.tenant_hold() return gates.at('hold tenant ')[1] end
+function gates.tenant_hold() return gates.at('hold tenant ') end
 
-function gates.pool_hold(pool) return gates.at('hold pool ' .. pool)[1] end
+function gates.pool_hold(pool) return gates.at('hold pool ' .. pool) end
 
 function gates.tenant_held() return gates.holds_until(gates.tenant_hold()) end
 
@@ -67,8 +68,15 @@ function gates.shut_until(pool)
   return math.max(of_tenant or 0, of_pool or 0)
 end
 
+-- {hold, rate, used, unknown} of a task; its name has no blank, as all fields have.
 function gates.of(task)
-  return gates.at('hold task ' .. task, 'rate ' .. task, 'used ' .. task, 'unknown ' .. task)
+  if not gates.any() then return NONE end
+  local found = gate_cache[task]
+  if not found then
+    found = redis.call('HMGET', K.gates(), 'hold task ' .. task, 'rate ' .. task, 'used ' .. task, 'unknown ' .. task)
+    gate_cache[task] = found
+  end
+  return found
 end
 
 function gates.task_held(task)
@@ -77,9 +85,10 @@ end
 
 -- How many jobs of a task its rate limit lets start now; when none, from when on.
 function gates.pace(task)
-  local _, rate, used = unpack(gates.of(task), 1, 3)
-  if not rate then return math.huge, now end
-  return allowance(rate, used)
+  local of = gates.of(task)
+  if not of[2] then return math.huge, now end
+  if not of.left then of.left, of.from = allowance(of[2], of[3]) end
+  return of.left, of.from
 end
 
 local function is_reported(unknown)
@@ -93,8 +102,8 @@ end
 
 -- Whether jobs of a task wait in a line of their own, so that nobody else waits for them.
 function gates.has(task)
-  local hold, rate, _, unknown = unpack(gates.of(task), 1, 4)
-  return gates.holds_until(hold) or rate or is_reported(unknown)
+  local of = gates.of(task)
+  return of[2] or gates.holds_until(of[1]) or is_reported(of[4])
 end
 
 -- From when on a task's gate lets jobs through, as far as that is known now.

@@ -26,14 +26,14 @@ end
 local function heads_of(line, key, many)
   local heads, from = {}, '-inf'
   while many > 0 do
-    local first = redis.call('ZRANGEBYSCORE', K.waiters(line, key), from, '+inf', 'WITHSCORES', 'LIMIT', 0, many)
-    if not first[1] then break end
-    local ceiling = (math.floor(first[2] / BAND) + 1) * BAND
-    for at = 1, #first, 2 do
+    local first = redis.call('ZRANGEBYSCORE', K.waiters(line, key), from, '+inf', 'WITHSCORES', 'LIMIT', 0, many + 1)
+    local ceiling, all = first[1] and (math.floor(first[2] / BAND) + 1) * BAND, #first <= 2 * many
+    for at = 1, math.min(#first, 2 * many), 2 do
       local score = tonumber(first[at + 1])
-      if score >= ceiling then break end
+      if score >= ceiling and not all then break end
       heads[first[at]] = score
     end
+    if all then break end
     from = text(ceiling)
   end
   return heads
@@ -79,6 +79,12 @@ local function share_to_change(key)
   local share = keyed.share_of(key)
   share.changed = true
   return share
+end
+
+-- Whether its line shows a waiting job, as far as this operation has looked.
+function keyed.shows(share, job)
+  local waiting = share.lines[line_of(job)]
+  return waiting and waiting.shown[job.id]
 end
 
 -- A new job brings its key's limits; the last word counts, and a lower one lets the holders finish.
@@ -197,8 +203,7 @@ end
 function keyed.has_just_filled(job)
   local key = job and keyed.key_of(job)
   local share = key and touched[key]
-  local waiting = share and share.taken and share.lines[line_of(job)]
-  return waiting and waiting.shown[job.id] and (keyed.room(share) <= 0 or keyed.pace_of(share, key) <= 0)
+  return share and share.taken and keyed.shows(share, job) and (keyed.room(share) <= 0 or keyed.pace_of(share, key) <= 0)
 end
 
 -- Whether a key has room for more jobs than the line showed of it: they come next, before what stands behind them in the line.

@@ -17,8 +17,9 @@ end
 
 -- The pool of a line, and the task whose own it is, or nil.
 local function parts_of(line)
-  local pool, task = string.match(line, '^([^/]*)/(.*)$')
-  return pool or line, task
+  local slash = string.find(line, '/', 1, true)
+  if not slash then return line, nil end
+  return string.sub(line, 1, slash - 1), string.sub(line, slash + 1)
 end
 
 -- The tasks that have a line of their own in a pool.
@@ -27,12 +28,15 @@ local function own_lines(pool)
 end
 
 local function list_line(pool, task)
+  if lines_listed[own_line(pool, task)] then return end
+  lines_listed[own_line(pool, task)] = true
   local listed = own_lines(pool)
   if string.find(' ' .. listed .. ' ', ' ' .. task .. ' ', 1, true) then return end
   redis.call('HSET', K.meta(), 'lines:' .. pool, listed == '' and task or listed .. ' ' .. task)
 end
 
 local function unlist_line(pool, task)
+  lines_listed[own_line(pool, task)] = nil
   local kept = {}
   for listed in string.gmatch(own_lines(pool), '%S+') do
     if listed ~= task then kept[#kept + 1] = listed end
