@@ -192,8 +192,11 @@ def test_why_has_the_fields_of_the_contract(client: TestClient, shop: Tenure) ->
         ("state", "ok"),
         ("instance", "ok"),
         ("start_by", "ok"),
+        ("hold", "ok"),
         ("due", "no"),
+        ("rate", "not_reached"),
         ("key", "not_reached"),
+        ("known", "not_reached"),
     ]
     assert seen["do"][0] == f"tenure jobs reschedule {job_id} --now"
 

@@ -62,6 +62,7 @@ TABLE: dict[str, dict[str, int]] = {
     "/schedules/{job_key}/next": {"GET": 404, "HEAD": 404},
     "/schedules/{job_key}/fires": {"GET": 404, "HEAD": 404},
     "/schedules/{job_key}/why": {"GET": 404, "HEAD": 404},
+    "/holds": {"GET": 200, "HEAD": 200, "POST": 400, "DELETE": 400},
     "/tenants": {"GET": 200, "HEAD": 200},
     "/tenants/{tenant}/scheduling": {"GET": 200, "HEAD": 200, "PUT": 400},
     "/livez": {"GET": 200, "HEAD": 200},
