@@ -250,6 +250,7 @@ WRONG_OPTIONS: list[tuple[str, Any, str]] = [
     ("labels", {"a": 5}, "label 'a' = 5 is not allowed"),
     ("concurrency_key", "", "concurrency_key '' is not allowed"),
     ("concurrency_limit", 0, "concurrency_limit 0 is not allowed"),
+    ("rate", 5, "rate 5 is not"),
     ("exclusive", "yes", "exclusive 'yes' is not a bool"),
     ("tennant", "acme", "'tennant' is not an option of a job"),
 ]

@@ -165,7 +165,7 @@ def test_one_of_many_is_out_of_time_and_the_others_go_on(worker: Start, lane: La
     (view,) = lane.ended(late)
 
     assert ends(view) == [("failed", "timeout")]
-    assert str(view.attempts[0].error).startswith("told after")
+    assert str(view.attempts[0].error).startswith("told that its time is up")
     lane.go()
     assert [ends(view) for view in lane.ended(*others)] == [[("succeeded", None)]] * 4
 
