@@ -136,6 +136,7 @@ def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:
     yield "failures", f"{job.failures} of {job.max_attempts} attempts, {job.losses} lost"
     yield "fire", f"{job.fire} planned for {_time(job.fire_time)}" if job.fire else None
     yield "key", job.idempotency_key
+    yield "concurrency key", job.concurrency_key or ("alone in its instance" if job.exclusive else None)
     yield from context_of(job)
     yield "arguments", _arguments(job)
     yield "result", _value(job.value) if job.result else None

@@ -52,6 +52,7 @@ def test_it_may_need_a_concurrency_key(cli: Cli, app: Tenure) -> None:
     said = cli("background", "start", "shop.count", "[3]", "--concurrency-key", "shop:7", "--app", "shop:app")
 
     assert app.jobs.get(said.out.strip()).concurrency_key == "shop:7"
+    assert "shop:7" in cli("jobs", "show", said.out.strip()).out
 
 
 def test_another_start_under_the_same_key_is_refused(cli: Cli, app: Tenure) -> None:
