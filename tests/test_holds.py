@@ -9,7 +9,7 @@ import pytest
 from tenure.lease.holds import Hold, Holds
 from tenure.lease.jobs import DUE
 from tenure.lease.ledger import Ledger, NewJob, new_token
-from tenure.lease.outcome import GiveBack, NextChunk, Succeed
+from tenure.lease.outcome import Fail, GiveBack, NextChunk, Succeed
 from tenure.lease.why import why
 from tenure.scripts.errors import BadInput
 from tenure.testing import START
@@ -184,6 +184,86 @@ def test_a_line_of_a_task_that_nothing_holds_vanishes_when_it_is_empty(ledger: L
 
     meta = store.redis.hgetall(ledger.keys("meta"))
     assert not [name for name in meta if name.startswith((b"lines:", b"gates"))]
+    assert not store.redis.exists(ledger.keys("gates"))
+
+
+def test_a_job_that_stood_aside_comes_back_to_the_queue_when_nothing_holds_its_task(
+    ledger: Ledger, at: At, store: Store
+) -> None:
+    """Else it would wait in a line at which nobody looks any more."""
+    job = put(ledger)
+    Holds(ledger).add(task="report")
+    put(ledger)
+    claims(ledger)
+    Holds(ledger).remove(task="report")
+    lease, other = ledger.claim("advance", "one", 9).leases
+    ledger.settle(other, Succeed())
+    assert ledger.claim("advance", "one").reason == "no_jobs"
+
+    ledger.settle(lease, Fail("no luck", delay_ms=1_000))
+
+    assert lease.id == job
+    assert store.redis.zrange(ledger.keys("queue", line="advance"), 0, -1) == [job.encode()]
+    assert claims(at(START + 1_000)) == [job]
+
+
+def test_a_line_that_vanishes_leaves_those_of_other_tasks(ledger: Ledger) -> None:
+    jobs: dict[str, str] = {}
+    for task in ("report", "mail", "sync"):
+        Holds(ledger).add(task=task)
+        jobs[task] = put(ledger, task)
+    assert claims(ledger) == []
+
+    for task in ("mail", "report", "sync"):
+        Holds(ledger).remove(task=task)
+        assert claims(ledger) == [jobs[task]]
+        ledger.cancel(jobs[task])
+
+
+@ids
+def test_a_hold_that_is_shortened_ends_when_it_says_now(ledger: Ledger, at: At, held: dict[str, Any]) -> None:
+    job = put(ledger)
+    Holds(ledger).add(**held, reason="a")
+    assert claims(ledger) == []
+    assert Holds(ledger).add(**held, reason="a", until="1m")[1]
+    assert Holds(ledger).add(**held, reason="b", until="1m")[1], "another word is a change"
+
+    assert ledger.index.take(DUE + "advance", 0).next_due_ms == START + MINUTE
+    assert claims(at(START + MINUTE)) == [job]
+
+
+def test_of_two_holds_the_longer_counts(ledger: Ledger, at: At) -> None:
+    job = put(ledger)
+    Holds(ledger).add(until="1m")
+    Holds(ledger).add(pool="advance", until="2m")
+
+    assert claims(at(START + MINUTE)) == []
+    assert ledger.index.take(DUE + "advance", 0).next_due_ms == START + 2 * MINUTE
+    Holds(at(START + MINUTE)).remove(pool="advance")
+    assert claims(at(START + MINUTE)) == [job]
+
+
+@ids
+def test_a_hold_that_has_ended_is_forgotten_by_whoever_comes_by(
+    ledger: Ledger, at: At, store: Store, held: dict[str, Any]
+) -> None:
+    put(ledger)
+    Holds(ledger).add(**held, until="1m")
+    claims(ledger)
+    claims(at(START + MINUTE))
+    claims(at(START + MINUTE))
+
+    assert not store.redis.exists(ledger.keys("gates"))
+    assert b"gates" not in store.redis.hgetall(ledger.keys("meta"))
+
+
+@ids
+def test_a_hold_that_has_ended_is_not_held_for_who_releases_it(
+    ledger: Ledger, at: At, store: Store, held: dict[str, Any]
+) -> None:
+    Holds(ledger).add(**held, until="1m")
+
+    assert Holds(at(START + MINUTE)).remove(**held) is False
     assert not store.redis.exists(ledger.keys("gates"))
 
 

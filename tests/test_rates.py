@@ -36,7 +36,7 @@ def put(ledger: Ledger, rate: str | None = "3/m", task: str = "call", **job: Any
 
 def keyed(ledger: Ledger, rate: str | None = "3/m", key: str = "api", **job: Any) -> str:
     """Make a job of a concurrency key with a rate limit."""
-    fields = {"concurrency_key": key, "concurrency_limit": "100"}
+    fields = {"concurrency_key": key, "concurrency_limit": "1000"}
     fields |= {} if rate is None else {"key_rate": packed_rate(rate)}
     return ledger.enqueue(NewJob("keyed", fields=fields | job.pop("fields", {}), **job)).id
 
@@ -120,6 +120,23 @@ def test_any_period_at_all_has_no_more_starts_than_the_limit(ledger: Ledger, at:
     for first, sixth in zip(starts, starts[5:], strict=False):
         assert sixth - first > 10_000
     assert starts[-1] - START <= 12 * (10_000 + 167 + 3_000)
+
+
+@MAKERS
+def test_what_is_remembered_of_starts_is_bounded(ledger: Ledger, at: At, make: Any) -> None:
+    """A number for each sixtieth of the period, and nothing of those before."""
+    redis: Any = ledger.scripts.redis
+    for step in range(90):
+        now = START + step * SIXTIETH
+        for _ in range(2):
+            make(at(now), "500/m")
+        assert len(claims(at(now))) == 2
+
+    used = redis.hget(ledger.keys("gates"), "used call") or redis.get(ledger.keys("pace", key="u:api"))
+    starts = dict(part.split(":") for part in used.decode().split())
+    assert len(used.split()) == len(starts) <= 62
+    assert set(starts.values()) == {"2"}
+    assert max(map(int, starts)) == (START + 89 * SIXTIETH) // SIXTIETH
 
 
 @MAKERS

@@ -82,6 +82,37 @@ def test_a_task_that_nobody_reports_any_more_is_like_any_other(ledger: Ledger, a
     assert ids(claim(later, worker="new")) == [job]
 
 
+def test_that_a_task_is_unknown_is_noted_now_and_then_and_not_with_each_claim(
+    ledger: Ledger, at: At, store: Store
+) -> None:
+    put(ledger)
+    refuse(ledger, claim(ledger))
+    redis, gates = store.redis, ledger.keys("gates")
+    noted = redis.hgetall(gates)
+
+    claim(at(START + 29_999), NEW)
+    assert redis.hgetall(gates) == noted
+    claim(at(START + 30_000), NEW)
+    assert redis.hgetall(gates) == {f"unknown {NEW}".encode(): f"{START + 30_000} 0".encode()}
+
+    later = at(START + 629_999)
+    assert put(later)
+    assert len(redis.zrange(ledger.keys("queue", line=f"advance/{NEW}"), 0, -1)) == 2, "it is noted still"
+
+
+def test_who_takes_jobs_of_a_task_notes_once_that_it_is_known(ledger: Ledger, at: At, store: Store) -> None:
+    for _ in range(3):
+        put(ledger)
+    refuse(ledger, claim(ledger))
+    claim(at(START + 5), worker="new", want=1)
+    noted = store.redis.hgetall(ledger.keys("gates"))
+
+    claim(at(START + 9), worker="new", want=1)
+
+    assert noted == {f"unknown {NEW}".encode(): f"{START} {START + 5}".encode()}
+    assert store.redis.hgetall(ledger.keys("gates")) == noted
+
+
 def test_why_says_that_no_worker_knows_the_task_until_one_has_taken_a_job_of_it(
     ledger: Ledger, at: At
 ) -> None:
