@@ -18,6 +18,7 @@ from tenure.testing import START
 
 from .given import At, Store, claim, claimed_ids
 
+NEVER = (1 << 42) - 1
 KEYED = ("waiters", "hidden", "share", "holders", "lingering")
 
 
@@ -258,6 +259,29 @@ def test_a_full_key_asks_for_no_visit_and_its_end_does(ledger: Ledger) -> None:
         == ledger.index.take(DUE + "outbound", 9).tenants
         == ["acme"]
     )
+
+
+def test_a_claim_that_has_filled_a_key_asks_for_no_visit_for_the_rest_of_it(ledger: Ledger) -> None:
+    """Also not for those of other priorities, which the line showed while the key was free."""
+    first = put(ledger, fields={"priority": "0"})
+    put(ledger)
+    put(ledger, fields={"priority": "9"})
+
+    found = ledger.claim("advance", "one", 9)
+
+    assert [lease.id for lease in found.leases] == [first]
+    assert found.news.due_ms == NEVER
+    assert ledger.index.take(DUE + "advance", 9).tenants == []
+
+
+def test_of_many_holders_some_are_named(ledger: Ledger) -> None:
+    for _ in range(20):
+        put(ledger, limit=20)
+    for _ in range(4):
+        ledger.claim("advance", "one", 9)
+    last = put(ledger, limit=20)
+
+    assert why(ledger.get(last)).text.count("on one since") == 16
 
 
 def test_what_comes_behind_a_full_key_wakes_nobody(ledger: Ledger) -> None:

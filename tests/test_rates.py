@@ -107,6 +107,38 @@ def test_the_order_of_the_queue_is_kept(ledger: Ledger, at: At, make: Any) -> No
 
 
 @MAKERS
+def test_one_claim_takes_what_the_limit_lets_start_and_then_the_others(ledger: Ledger, make: Any) -> None:
+    limited = [make(ledger) for _ in range(7)]
+    free = put(ledger, None, "free")
+
+    found = ledger.claim("advance", "one", 9)
+
+    assert [lease.id for lease in found.leases] == [*limited[:3], free]
+    assert found.news.due_ms == START + MINUTE + SIXTIETH
+
+
+@MAKERS
+def test_the_last_that_may_start_need_not_wait(ledger: Ledger, make: Any) -> None:
+    jobs = [make(ledger, "2/m") for _ in range(3)]
+
+    assert claimed_ids(ledger, 1) == jobs[:1]
+    assert claimed_ids(ledger, 1) == jobs[1:2]
+    assert claimed_ids(ledger, 1) == []
+
+
+@MAKERS
+def test_those_that_have_waited_for_a_limit_start_in_the_order_in_which_they_were_due(
+    ledger: Ledger, at: At, make: Any
+) -> None:
+    make(ledger, "1/m")
+    later, sooner = make(ledger, "1/m", when="+2000"), make(ledger, "1/m", when="+1000")
+    assert len(claims(ledger)) == 1
+
+    assert claims(at(START + MINUTE + SIXTIETH)) == [sooner]
+    assert claims(at(START + 2 * (MINUTE + SIXTIETH))) == [later]
+
+
+@MAKERS
 def test_any_period_at_all_has_no_more_starts_than_the_limit(ledger: Ledger, at: At, make: Any) -> None:
     """Also across the edges of minutes, and whenever workers come by."""
     random, now, starts = Random(7), START, list[int]()

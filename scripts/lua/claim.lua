@@ -235,7 +235,10 @@ local leases, ids, claimed, passed_over, kept = {}, {}, {}, false, false
 local function pass_over(id, job, blocked)
   if keyed.has_just_filled(job) then return end -- show_heads hides it with the others of its key
   if job and is_gated(job, blocked) then
-    if job.own_line then return end
+    if job.own_line then
+      later = math.min(later, gates.opens_at(job.task)) -- this claim has used up what may start
+      return
+    end
     if blocked == 'task_unknown' then gates.report_unknown(job.task) end
     stand_aside(job)
   else
