@@ -261,13 +261,16 @@ def test_a_full_key_asks_for_no_visit_and_its_end_does(ledger: Ledger) -> None:
     )
 
 
-def test_a_claim_that_has_filled_a_key_asks_for_no_visit_for_the_rest_of_it(ledger: Ledger) -> None:
+@pytest.mark.parametrize("want", [1, 9])
+def test_a_claim_that_has_filled_a_key_asks_for_no_visit_for_the_rest_of_it(
+    ledger: Ledger, want: int
+) -> None:
     """Also not for those of other priorities, which the line showed while the key was free."""
     first = put(ledger, fields={"priority": "0"})
     put(ledger)
     put(ledger, fields={"priority": "9"})
 
-    found = ledger.claim("advance", "one", 9)
+    found = ledger.claim("advance", "one", want)
 
     assert [lease.id for lease in found.leases] == [first]
     assert found.news.due_ms == NEVER

@@ -143,6 +143,17 @@ def test_jobs_of_a_held_task_make_nobody_wait_and_come_back_in_order(ledger: Led
     assert claims(ledger, 50) == [*held, more, other]
 
 
+def test_a_claim_moves_so_many_jobs_aside_and_no_more(ledger: Ledger, store: Store) -> None:
+    """Whatever stands at the head, no call is long."""
+    ledger.enqueue_many([NewJob("report" if at % 2 else "mail") for at in range(400)])
+    Holds(ledger).add(task="report")
+    Holds(ledger).add(task="mail")
+
+    assert ledger.claim("advance", "one", 9).again
+
+    assert store.redis.zcard(ledger.keys("queue", line="advance")) >= 250
+
+
 def test_jobs_of_a_held_task_do_not_stand_before_others_of_their_key(ledger: Ledger) -> None:
     key = {"concurrency_key": "shop"}
     held = [put(ledger, fields=key) for _ in range(300)]

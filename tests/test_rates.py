@@ -118,6 +118,16 @@ def test_one_claim_takes_what_the_limit_lets_start_and_then_the_others(ledger: L
 
 
 @MAKERS
+def test_a_claim_of_just_so_many_tells_when_the_next_may_start(ledger: Ledger, make: Any) -> None:
+    for _ in range(7):
+        make(ledger)
+
+    found = ledger.claim("advance", "one", 3)
+
+    assert (len(found.leases), found.news.due_ms) == (3, START + MINUTE + SIXTIETH)
+
+
+@MAKERS
 def test_the_last_that_may_start_need_not_wait(ledger: Ledger, make: Any) -> None:
     jobs = [make(ledger, "2/m") for _ in range(3)]
 

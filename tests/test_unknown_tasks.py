@@ -66,6 +66,18 @@ def test_jobs_that_came_before_anybody_said_so_make_way(ledger: Ledger) -> None:
     assert ids(claim(ledger, worker="new")) == new
 
 
+def test_jobs_of_a_key_make_way_too(ledger: Ledger) -> None:
+    key = {"concurrency_key": "shop"}
+    new = [put(ledger, fields=key) for _ in range(3)]
+    old = put(ledger, "report", fields=key)
+
+    found = [job for _ in range(3) for job in ids(claim(ledger, NEW))]
+
+    assert found == [old]
+    ledger.cancel(old)
+    assert ledger.get(new[0]).blocker == "key_full"
+
+
 def test_a_task_that_nobody_reports_any_more_is_like_any_other(ledger: Ledger, at: At, store: Store) -> None:
     put(ledger)
     refuse(ledger, claim(ledger))
