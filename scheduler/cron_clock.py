@@ -142,7 +142,8 @@ class Clock:
             elif low < start + offset:
                 made_up = readings.first(low) < start + offset
                 low = start + offset + made_up
-            yield start, made_up, offset, low, min(high, end + offset)
+            # Within the repeat of an hour that fires once, nothing is left: `low` lies beyond the end.
+            yield start, made_up, offset, low, max(low, min(high, end + offset))
             instant = stop
 
     def run(self, readings: Readings, instant: int) -> tuple[int, int] | None:

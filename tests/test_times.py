@@ -16,6 +16,7 @@ from tenure.scripts.errors import BadInput
 
 ANCHOR = 1_790_000_000_000  # 2026-09-21T14:13:20Z
 DAY = 86_400_000
+HOUR = DAY // 24
 
 TRIGGERS: dict[str, dict[str, Any]] = {
     "every": {"every": "37m"},
@@ -208,3 +209,13 @@ def test_every_wrong_field_is_named_at_once(name: str) -> None:
 def test_a_zone_that_is_misspelt_is_told_the_nearest() -> None:
     with pytest.raises(BadInput, match="did you mean 'Europe/Berlin'"):
         Trigger("t", cron="0 0 2 * * ?", tz="Europe/Berlim")
+
+
+@pytest.mark.parametrize("dst", ["standard", "skip", "quartz"])
+def test_a_count_that_ends_within_a_changing_night_agrees_with_a_walk(dst: str) -> None:
+    times = Trigger("t", cron="0 0/20 1-3 * * ?", tz="Europe/Berlin", dst=dst).times(ANCHOR)
+    for change in ("2026-03-29T01:00:00", "2026-10-25T01:00:00"):
+        start = int(datetime.fromisoformat(change + "+00:00").timestamp() * 1000) - 4 * HOUR
+        everything = walk(times, start, start + 8 * HOUR)
+        for end in range(start, start + 8 * HOUR, HOUR // 6 + 1):
+            assert times.count_ms(start, end) == bisect_left(everything, end), end

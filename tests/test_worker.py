@@ -498,13 +498,15 @@ def test_a_withdrawn_row_that_was_claimed_ahead_never_starts(
         shop.make("noop")
     worker(slots=1, ahead_ms=1_000)
     shop.ended(shop.make("noop"))
-    hog = shop.make("nap", str(note), 0.4)
+    hog = shop.make("checks", str(note))
     first_line(note)
     behind = [shop.make("mark", str(note), **PAUSABLE) for _ in range(5)]
+    wait_until(lambda: any(shop.view(job).status == "running" for job in behind), "one to be claimed ahead")
 
     withdraw(shop.ledger, behind)
 
-    shop.ended(hog)
+    shop.ledger.cancel(hog)
+    wait_until(lambda: ["Canceled"] in lines(note), "the worker to hear of this one, and so of those before")
     shop.ended(shop.make("noop"))
     assert [line for line in lines(note) if len(line) == 4] == [], "mark writes four words"
 

@@ -73,16 +73,18 @@ def test_a_held_job_claimed_ahead_never_starts(worker: Start, shop: Shop, note: 
         shop.make("noop")
     worker(slots=1, ahead_ms=1_000)
     shop.ended(shop.make("noop"))
-    hog = shop.make("nap", str(note), 0.4)
+    hog = shop.make("steps", str(note), 0, background="1")
     first_line(note)
     behind = [shop.make("mark", str(note)) for _ in range(5)]
+    wait_until(lambda: any(shop.view(job).status == "running" for job in behind), "one to be claimed ahead")
 
     Holds(shop.ledger).add(task="mark")
 
+    wait_until(lambda: all(shop.view(job).status == "pending" for job in behind), "all of them to be back")
+    Path(f"{note}.0").touch()
     shop.ended(hog)
     shop.ended(shop.make("noop"))
     assert [line for line in lines(note) if len(line) == 4] == [], "mark writes four words"
-    wait_until(lambda: all(shop.view(job).status == "pending" for job in behind), "all of them to be back")
     Holds(shop.ledger).remove(task="mark")
     for job in behind:
         assert [attempt.number for attempt in shop.ended(job).attempts] == [1]
