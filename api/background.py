@@ -14,11 +14,12 @@ from ..lease.limits import check_concurrency_key
 from ..lease.requests import Options
 from ..lease.tasks import Task
 from ..scripts.errors import NotFound
+from ..scripts.states import State
 from . import views
 from .calls import CALL, read_call
 from .fields import Fields
 from .job_filters import query_of, read_page
-from .jobs import MOST, ledger_of, read_from, read_when
+from .jobs import MOST, ledger_of, read_from, read_token, read_when
 from .needs import App
 from .plain import Json, escaped
 from .refusals import NotStartable
@@ -28,7 +29,7 @@ from .who import who
 LOG_LINES = 100
 START = (*CALL, "tenant", "idempotencyKey", "idempotencyFields", "concurrencyKey", "record", "reason")
 START_LATER = ("binding",)
-RETRY = ("tenant", "reason", "from", "runAt", "after", "generation")
+RETRY = ("tenant", "reason", "from", "runAt", "after", "generation", "token")
 log = logging.getLogger("tenure.api")
 
 
@@ -83,13 +84,15 @@ class Background:
         view = background_task(ledger, request.path_params["id"])
         before = ledger.cancel(view.id, reason or "", who(request))
         log.info("%s canceled, it was %s: %s", view.id, before, escaped(reason or "no reason given"))
-        return answer(views.background_task(background_task(ledger, view.id)))
+        content = views.background_task(background_task(ledger, view.id))
+        return answer({**content, "changed": before != State.CANCELED})
 
     def retry(self, request: Request, body: bytes) -> Response:
         """Begin a new round of it, at its last checkpoint or from the start, and answer it as it then stands."""
         fields = Fields.of_body(body, RETRY)
         tenant, reason, when = fields.tenant(), fields.text("reason") or "", read_when(fields)
         from_start, generation = read_from(fields), fields.optional_number("generation", 1, MOST)
+        token = read_token(fields)
         fields.done()
         ledger = self._app.ledger(tenant)
         view = background_task(ledger, request.path_params["id"])
@@ -98,11 +101,12 @@ class Background:
             from_start=from_start,
             when=when,
             generation=generation,
+            token=token,
             reason=reason,
             by=who(request),
         )
-        log.info("%s retried (%s): %s", view.id, began, escaped(reason or "no reason given"))
-        return answer(views.background_task(background_task(ledger, view.id)))
+        log.info("%s retried, round %s: %s", view.id, began, escaped(reason or "no reason given"))
+        return answer({**views.background_task(background_task(ledger, view.id)), "changed": True})
 
 
 def _record(fields: Fields) -> Record | None:

@@ -14,7 +14,9 @@ from ..lease.ledger import Ledger
 from ..lease.requests import due, edited_args
 from ..lease.status import runtime_status
 from ..lease.summary import summary
+from ..lease.who import check_token
 from ..lease.why import why
+from ..scripts.states import State
 from . import views
 from .fields import Fields
 from .job_filters import query_of, read_page
@@ -25,8 +27,8 @@ from .status_views import runtime_status as status_view
 from .who import who
 
 STOP = ("tenant", "reason")
-RETRY = ("tenant", "reason", "from", "args", "kwargs", "runAt", "after", "generation", "force")
-RESCHEDULE = ("tenant", "reason", "runAt", "after", "priority", "revision")
+RETRY = ("tenant", "reason", "from", "args", "kwargs", "runAt", "after", "generation", "token", "force")
+RESCHEDULE = ("tenant", "reason", "runAt", "after", "priority", "revision", "token")
 CONFIRM = ("tenant", "reason", "happened", "note")
 MOST = 1 << 53
 log = logging.getLogger("tenure.api")
@@ -60,21 +62,26 @@ class Jobs:
         fields = Fields.of_body(body, STOP)
         reason = fields.text("reason") or ""
         by = who(request)
-        return self._changed(request, fields, lambda ledger, job_id: ledger.cancel(job_id, reason, by))
+        return self._changed(
+            request, fields, lambda ledger, job_id: ledger.cancel(job_id, reason, by) != State.CANCELED
+        )
 
     def skip(self, request: Request, body: bytes) -> Response:
         """Cancel it because it need not be done any more; a canceled one stays as it is."""
         fields = Fields.of_body(body, STOP)
         reason = fields.text("reason") or ""
         by = who(request)
-        return self._changed(request, fields, lambda ledger, job_id: ledger.skip(job_id, reason, by))
+        return self._changed(
+            request, fields, lambda ledger, job_id: ledger.skip(job_id, reason, by) != State.CANCELED
+        )
 
     def retry(self, request: Request, body: bytes) -> Response:
-        """Begin a new round; the same request again, in the round that it began, changes nothing."""
+        """Begin a new round; the same request again under the same token is answered as it was."""
         fields = Fields.of_body(body, RETRY)
         when, force, reason = read_when(fields), fields.flag("force"), fields.text("reason") or ""
         from_start = read_from(fields)
         generation = fields.optional_number("generation", 1, MOST)
+        token = read_token(fields)
         edited = fields.given("args") or fields.given("kwargs")
         args, kwargs = fields.array("args"), fields.object("kwargs")
         if force and not reason:
@@ -82,16 +89,18 @@ class Jobs:
 
         def act(ledger: Ledger, job_id: str) -> bool:
             others = self._edited(ledger.get(job_id), fields, args, kwargs) if edited else None
-            return ledger.retry(
+            ledger.retry(
                 job_id,
                 args=others,
                 from_start=from_start,
                 when=when,
                 generation=generation,
+                token=token,
                 reason=reason,
                 by=who(request),
                 force=force,
             )
+            return True
 
         return self._changed(request, fields, act)
 
@@ -108,7 +117,7 @@ class Jobs:
         """Give a pending job another due time, another priority, or both."""
         fields = Fields.of_body(body, RESCHEDULE)
         when, priority = read_when(fields), fields.optional_number("priority", 0, 9)
-        revision = fields.optional_number("revision", 1, MOST)
+        revision, token = fields.optional_number("revision", 1, MOST), read_token(fields)
         reason = fields.text("reason") or ""
         if not any(map(fields.given, ("runAt", "after", "priority"))):
             fields.refuse(
@@ -118,7 +127,13 @@ class Jobs:
             request,
             fields,
             lambda ledger, job_id: ledger.reschedule(
-                job_id, when=when, priority=priority, revision=revision, reason=reason, by=who(request)
+                job_id,
+                when=when,
+                priority=priority,
+                revision=revision,
+                token=token,
+                reason=reason,
+                by=who(request),
             ),
         )
 
@@ -133,15 +148,25 @@ class Jobs:
             request, fields, lambda ledger, job_id: ledger.confirm(job_id, happened, note, by)
         )
 
-    def _changed(self, request: Request, fields: Fields, act: Callable[[Ledger, str], object]) -> Response:
-        """Do it, and answer the job as it then stands."""
+    def _changed(self, request: Request, fields: Fields, act: Callable[[Ledger, str], bool]) -> Response:
+        """Do it, and answer the job as it then stands, and whether anything was to be done."""
         tenant, reason = fields.tenant(), fields.text("reason")
         fields.done()
         ledger, job_id = self._app.ledger(tenant), request.path_params["id"]
         verb = request.url.path.rpartition("/")[2]
-        found = act(ledger, job_id)
-        log.info("%s of job %s: %s, %s", verb, job_id, found, escaped(reason or "no reason given"))
-        return answer(views.job(ledger.get(job_id)))
+        changed = act(ledger, job_id)
+        done = verb if changed else f"{verb} changed nothing"
+        log.info("%s of job %s: %s", done, job_id, escaped(reason or "no reason given"))
+        return answer({**views.job(ledger.get(job_id)), "changed": changed})
+
+
+def read_token(fields: Fields) -> str | None:
+    """The sender's name of a call, so that it can be sent again."""
+    token = fields.text("token")
+    if token is not None:
+        with fields.checking("token"):
+            check_token(token)
+    return token
 
 
 def read_from(fields: Fields) -> bool:

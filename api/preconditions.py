@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from starlette.requests import Request
 
-from ..scripts.errors import BadInput
+from ..scripts.errors import BadInput, StalePlan
+from .refusals import PreconditionFailed
 
 NEW = 0
 """The revision of what does not exist."""
@@ -38,3 +41,14 @@ def expected_revision(request: Request) -> int | None:
             f"If-Match {header!r:.60} is not one ETag as given here", hint='send it like If-Match: "3"'
         )
     return int(found[1])
+
+
+@contextmanager
+def asked_for(request: Request) -> Generator[None]:
+    """What the block refuses because the revision is another is a failed precondition, if the request has one."""
+    try:
+        yield
+    except StalePlan as exc:
+        if not {"if-match", "if-none-match"} & set(request.headers):
+            raise
+        raise PreconditionFailed(str(exc), hint=exc.hint) from None

@@ -22,7 +22,6 @@ from ..scripts.errors import (
     NotFound,
     PayloadTooLarge,
     StaleFence,
-    StalePlan,
     StoreError,
     TenureError,
 )
@@ -45,7 +44,7 @@ STATUSES: dict[type[TenureError], int] = {
     StaleFence: 409,
     LeaseLost: 409,
     LeaseTaken: 409,
-    StalePlan: 412,
+    refusals.PreconditionFailed: 412,
     refusals.BodyTooLarge: 413,
     PayloadTooLarge: 413,
     refusals.NotJson: 415,

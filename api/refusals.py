@@ -6,6 +6,7 @@ TenureError
 │   └── BadFields       fields of a body or a query string are wrong: all of them, each with its place
 ├── BodyTooLarge, BodyTooSlow, NotJson, Encoded
 ├── LoopbackOnly, WrongHost, CrossOrigin
+├── PreconditionFailed  If-Match or If-None-Match asks for another revision than there is (a StalePlan)
 ├── NotStartable        the task is not offered over HTTP
 ├── NoSuchPath, MethodNotAllowed
 └── Internal            our own mistake: the log has it under the problem's traceId
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..scripts.errors import BadInput, TenureError
+from ..scripts.errors import BadInput, StalePlan, TenureError
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,10 @@ class WrongHost(TenureError):
 
 class CrossOrigin(TenureError):
     code = "CROSS_ORIGIN"
+
+
+class PreconditionFailed(StalePlan):
+    """Its code is that of every plan that has moved on."""
 
 
 class NotStartable(TenureError):

@@ -28,7 +28,7 @@ from .fields import Fields
 from .needs import App
 from .paging import read_cursor, write_cursor
 from .plain import Json, escaped, instant
-from .preconditions import any_wanted, etag, expected_revision
+from .preconditions import any_wanted, asked_for, etag, expected_revision
 from .recent_fires import read_place, recent_fires, write_place
 from .routing import answer, link
 from .who import who
@@ -88,19 +88,20 @@ class ScheduleResource:
         fields.done()
         assert call
         schedules = self._of(tenant)
-        put = schedules.put(
-            key,
-            call.task,
-            triggers,
-            args=call.args,
-            kwargs=call.kwargs,
-            options=Options(tenant=tenant),
-            misfire=fields.raw("misfire") or "fire_once",
-            overlap=overlap,
-            expected_revision=_expected(request, schedules, key),
-            by=who(request),
-            reason=reason or "",
-        )
+        with asked_for(request):
+            put = schedules.put(
+                key,
+                call.task,
+                triggers,
+                args=call.args,
+                kwargs=call.kwargs,
+                options=Options(tenant=tenant),
+                misfire=fields.raw("misfire") or "fire_once",
+                overlap=overlap,
+                expected_revision=_expected(request, schedules, key),
+                by=who(request),
+                reason=reason or "",
+            )
         log.info("schedule %s is at revision %s: %s", key, put.revision, escaped(reason or "no reason given"))
         view = schedules.get(key)
         place = link(request, f"/schedules/{key}", {"tenant": tenant})
@@ -117,7 +118,9 @@ class ScheduleResource:
         query = Fields.of_query(request.query_params.multi_items(), ("tenant", "reason"))
         tenant, reason = query.tenant(), query.text("reason")
         query.done()
-        if not self._of(tenant).delete(key, expected_revision=expected_revision(request)):
+        with asked_for(request):
+            found = self._of(tenant).delete(key, expected_revision=expected_revision(request))
+        if not found:
             raise NotFound(f"schedule {str(key)!r} is not stored in tenant {tenant}", hint="GET /schedules")
         log.info("schedule %s is deleted: %s", key, escaped(reason or "no reason given"))
         return Response(status_code=204)
@@ -143,7 +146,8 @@ class ScheduleResource:
         tenant, reason = fields.tenant(), fields.text("reason") or ""
         fields.done()
         schedules = self._of(tenant)
-        turn(schedules, key, by=who(request), reason=reason, expected=_expected(request, schedules, key))
+        with asked_for(request):
+            turn(schedules, key, by=who(request), reason=reason, expected=_expected(request, schedules, key))
         view = schedules.get(key)
         log.info("schedule %s is %s: %s", key, "paused" if view.paused else "not paused", escaped(reason))
         return answer(schedule_views.schedule(view), ETag=etag(view.revision))

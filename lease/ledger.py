@@ -22,7 +22,7 @@ from .payload import digest
 from .retry import Retry
 from .tasks import DEFAULT_POOL
 from .walk import STEPS, go_on
-from .who import check_word
+from .who import check_token, check_word
 
 T = TypeVar("T")
 LEASE_MS = 60_000
@@ -243,19 +243,20 @@ class Ledger:
         when: int | str | None = None,
         priority: int | None = None,
         revision: int | None = None,
+        token: str | None = None,
         reason: str = "",
         by: str = "",
     ) -> bool:
         """Give a pending job another due time ("+N" for N ms from now, or epoch ms), another priority, or both.
 
-        Answers whether anything changed. With `revision` it is refused with StalePlan if the job is at another one,
-        unless this very call brought it there.
+        Answers whether anything changed; the same again under the same `token` answers what it did. With `revision` it
+        is refused with StalePlan if the job is at another one.
         """
         check_word(by, reason)
         args: dict[str, Arg] = {
             "id": job_id,
             "revision": _text(revision),
-            "request": digest("reschedule", str(when), str(priority)),
+            "request": digest("reschedule", named(token), str(when), str(priority)),
             "when": "" if when is None else when,
             "priority": _text(priority),
             "reason": reason,
@@ -289,15 +290,17 @@ class Ledger:
         from_start: bool = False,
         when: int | str | None = None,
         generation: int | None = None,
+        token: str | None = None,
         reason: str = "",
         by: str = "",
         force: bool = False,
-    ) -> bool:
+    ) -> int:
         """Begin a new round of a job that failed, is dead or was canceled, with other arguments if `args` are given.
         It goes on from its last checkpoint, unless it gets others or is to begin from the start.
 
-        Answers whether this call began it: the same call again finds the round it began and changes nothing. With
-        `generation` that holds for good, and it is refused with StalePlan if the job is in another one. Raises
+        Answers the generation that it began. The same call again under the same `token`, a name of the caller's for
+        it, changes nothing and answers the same; without one it is another call. Raises WrongState for a job that
+        cannot be retried as it stands, StalePlan if it is in another `generation` than the one that was seen,
         KeyReused when another job holds its idempotency key now, OutcomeUnknown and OutcomeHappened unless it is
         forced.
         """
@@ -307,7 +310,7 @@ class Ledger:
             "id": job_id,
             "generation": _text(generation),
             "request": digest(
-                "retry", str(when), str(edited), args or b"", *(["start"] if from_start else [])
+                "retry", named(token), str(when), str(edited), args or b"", *(["start"] if from_start else [])
             ),
             "when": "" if when is None else when,
             "edited": "1" if edited else "",
@@ -317,7 +320,9 @@ class Ledger:
             "by": by,
             "force": "1" if force else "",
         }
-        return self._by_hand("retry", fields)
+        generation_begun, news = self.scripts.run(self._call("retry", fields, tuple))
+        self.index.put(views.news(self.tenant, news))
+        return int(generation_begun)
 
     def confirm(self, job_id: str, happened: bool, note: str = "", by: str = "") -> bool:
         """Record whether the last outside call of a dead(`outcome_unknown`) job has happened; a later word counts.
@@ -423,8 +428,15 @@ class Ledger:
 
 
 def new_token() -> str:
-    """A name for one claim, so that a claim sent twice is answered once."""
+    """A name for one call, so that one sent twice is answered once."""
     return os.urandom(8).hex()
+
+
+def named(token: str | None) -> str:
+    """What a call is known by when it comes again: the caller's name for it, else one of its own, since a call whose
+    connection breaks is sent again. Raises BadInput for what is no name.
+    """
+    return new_token() if token is None else check_token(token)
 
 
 def _text(number: int | None) -> Arg:

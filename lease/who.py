@@ -11,6 +11,7 @@ from ..scripts.errors import BadInput
 
 REASON_LIMIT = 4_000
 BY_LIMIT = 100
+TOKEN_LIMIT = 100
 
 
 @cache
@@ -43,3 +44,13 @@ def check_word(by: str, reason: str) -> None:
         f"{by}{reason}".encode()
     except UnicodeEncodeError:
         raise BadInput(f"{by + reason!r:.60} has half a character", hint="write it in UTF-8") from None
+
+
+def check_token(token: str) -> str:
+    """Return the name that a caller has given a call, so that it can be sent again; else refuse it."""
+    if not isinstance(token, str) or not token.isprintable() or not 1 <= len(token) <= TOKEN_LIMIT:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(
+            f"token {token!r:.60} is not allowed: 1 to {TOKEN_LIMIT} printable characters",
+            hint="give each call a new one, such as uuid4().hex, and send that again if its answer is lost",
+        )
+    return token

@@ -108,6 +108,7 @@ class JobBook(FailureBook):
         at: datetime | None = None,
         priority: int | None = None,
         revision: int | None = None,
+        token: str | None = None,
         reason: str = "",
         by: str | None = None,
         tenant: str = "default",
@@ -115,7 +116,7 @@ class JobBook(FailureBook):
         """Let a pending job run now, at another time, or with another priority; answers whether anything changed.
 
         With `revision`, only as you saw it: raises StalePlan when it has moved on. Raises WrongState when it is not
-        pending.
+        pending. The same call again under the same `token` answers what it did.
         """
         if now and (after is not None or at is not None):
             raise BadInput("now is given with another time: a job has one due time", hint="leave one out")
@@ -127,7 +128,7 @@ class JobBook(FailureBook):
         if priority is not None:
             check_priority(priority)
         return self._app.ledger(tenant).reschedule(
-            job_id, when=when, priority=priority, revision=revision, reason=reason, by=who(by)
+            job_id, when=when, priority=priority, revision=revision, token=token, reason=reason, by=who(by)
         )
 
     def retry(
@@ -140,17 +141,20 @@ class JobBook(FailureBook):
         after: Duration | None = None,
         at: datetime | None = None,
         generation: int | None = None,
+        token: str | None = None,
         reason: str = "",
         by: str | None = None,
         force: bool = False,
         tenant: str = "default",
-    ) -> bool:
-        """Begin a new round of a job that failed, is dead or was canceled; answers whether this call began it.
+    ) -> int:
+        """Begin a new round of a job that failed, is dead or was canceled; answers the generation that it began.
 
         It goes on from its last checkpoint, or begins `from_start`. With `args` or `kwargs`, which replace all it had,
-        it starts from the beginning; its task must be registered here. See Ledger.retry for `generation` and what it
-        raises. `force`, which needs a reason, retries also a job of whose last outside call nobody knows whether it
-        happened.
+        it starts from the beginning; its task must be registered here. With `generation`, only in the round you saw:
+        raises StalePlan when it is in another. A call whose answer was lost may be sent again under the same `token`,
+        and answers the same; without one it is another retry, and refused as the job then stands (WrongState). See
+        Ledger.retry for what else it raises. `force`, which needs a reason, retries also a job of whose last outside
+        call nobody knows whether it happened.
         """
         if force and not reason:
             raise BadInput("force needs a reason", hint="say how you know that it has not happened")
@@ -164,6 +168,7 @@ class JobBook(FailureBook):
             from_start=from_start,
             when=when,
             generation=generation,
+            token=token,
             reason=reason,
             by=who(by),
             force=force,

@@ -277,31 +277,31 @@ class Model:
         if job.start_by is not None and not job.attempts and run_at >= job.start_by:
             return None
         changed = (run_at, priority) not in ((job.run_at, None), (job.run_at, job.priority))
+        job.asked = None if changed else job.asked
         job.run_at = run_at
         job.priority = job.priority if priority is None else priority
         return changed
 
-    def retry(self, job_id: str, args: bytes | None, generation: int | None) -> bool | None:
-        """Whether this began a new round; False: the same call began this one before; None is a refusal."""
+    def retry(self, job_id: str, args: bytes | None, generation: int | None, token: str | None) -> int | None:
+        """The generation this call began, now or when it came first; None is a refusal."""
         job = self.jobs[job_id]
+        if token is not None and job.asked is not None and job.asked[1:] == (token, args):
+            return job.asked[0]
         refused = job.state not in (State.FAILED, State.DEAD, State.CANCELED)
-        seen = generation if generation is not None else job.generation - 1 if refused else None
-        if job.asked == (seen, args):
-            return False
         holder = self._holder(job.key)
         if refused or generation not in (None, job.generation) or (holder is not None and holder is not job):
             return None
         if job.admitted() is State.CANCELED:
             return None
-        job.asked = job.generation, args
         job.generation += 1
+        job.asked = job.generation, token, args
         job.failures = job.losses = 0
         job.dead_reason = job.start_by = None
         if args is not None and args != job.args:
             job.edit += 1
             job.args, job.cursor, job.chunk = args, b"", 0
         job.wait(self.now, self.now)
-        return True
+        return job.generation
 
     def say(self, instance: Instance, flag: str) -> bool:
         """Whether it is accepted: an instance that has ended stays so."""

@@ -9,7 +9,7 @@ import pytest
 
 from tenure import Continue, Ctx, Done, Retry, Tenure
 from tenure.lease.who import whoami
-from tenure.scripts.errors import BadInput, JobFailed
+from tenure.scripts.errors import BadInput, JobFailed, WrongState
 from tenure.testing import InlineWorker
 
 NOON = datetime(2026, 9, 21, 12, tzinfo=UTC)
@@ -44,8 +44,13 @@ def test_a_dead_job_is_retried_with_other_arguments(app: Tenure, worker: InlineW
     job = invoice.enqueue(-7)
     worker.run()
 
-    assert app.jobs.retry(job.id, args=[7], kwargs={"draft": True}, reason="a slip of the pen")
-    assert not app.jobs.retry(job.id, args=[7], kwargs={"draft": True}), "the same once more"
+    for _ in range(2):
+        round_begun = app.jobs.retry(
+            job.id, args=[7], kwargs={"draft": True}, reason="a slip of the pen", token="7f"
+        )
+        assert round_begun == 2
+    with pytest.raises(WrongState):
+        app.jobs.retry(job.id, args=[7], kwargs={"draft": True})
     worker.run()
 
     assert job.result() == 7

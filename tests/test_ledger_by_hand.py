@@ -10,6 +10,7 @@ import pytest
 from tenure.lease.jobs import DUE, Lease
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail, Lose, NextChunk, Succeed
+from tenure.scripts import Scripts
 from tenure.scripts.errors import (
     BadInput,
     KeyReused,
@@ -22,6 +23,7 @@ from tenure.scripts.errors import (
     WrongState,
 )
 from tenure.scripts.fields import FIELDS
+from tenure.scripts.loader import Arg
 from tenure.testing import START, Faults
 
 from .given import At, Store, canceled, claim, claimed_ids, dead, failed, running, unknown_outcome, view
@@ -117,11 +119,11 @@ def test_a_retry_from_the_start_sent_again_is_one_and_no_other_retry(
 ) -> None:
     lease = dead(ledger)
 
-    began = again(faults, "retry", lambda: ledger.retry(lease.id, from_start=True))
+    began = again(faults, "retry", lambda: ledger.retry(lease.id, from_start=True, token="once"))
 
-    assert not began
+    assert began == 2
     with store.unchanged(), pytest.raises(WrongState):
-        ledger.retry(lease.id)
+        ledger.retry(lease.id, token="once")
 
 
 @pytest.mark.parametrize("others", [b"others", b"o" * 100, b""])
@@ -240,6 +242,14 @@ def test_a_retry_decided_on_another_generation_is_refused(ledger: Ledger, store:
         ledger.retry(lease.id, generation=seen)
 
 
+class Twice(Scripts):
+    """Each call is sent twice, as after a connection that broke, and the second answer counts."""
+
+    def _execute(self, commands: list[list[Arg]]) -> list[Any]:
+        super()._execute(commands)
+        return super()._execute(commands)
+
+
 # -- retry, sent again ------------------------------------------------------------------------------------------------
 
 
@@ -257,48 +267,96 @@ def test_a_retry_sent_again_is_one_retry(
 ) -> None:
     lease = dead(ledger)
 
-    began = again(faults, "retry", lambda: ledger.retry(lease.id, generation=generation, args=args))
+    began = again(
+        faults, "retry", lambda: ledger.retry(lease.id, generation=generation, args=args, token="once")
+    )
 
     found = view(ledger, lease)
-    assert (began, found.generation, found.edit, found.status) == (False, 2, int(args is not None), "pending")
+    assert (began, found.generation, found.edit, found.status) == (2, 2, int(args is not None), "pending")
 
 
-def test_a_retry_sent_again_while_it_runs_and_when_it_has_succeeded_changes_nothing(
-    ledger: Ledger, store: Store
+def test_a_call_whose_connection_broke_is_answered_as_if_it_had_come_once(ledger: Ledger) -> None:
+    """The client sends it again by itself, whether the caller has a name for it or not."""
+    lease, waiting = dead(ledger), ledger.enqueue(NewJob("report"))
+    plain = ledger.scripts
+    ledger.scripts = Twice(plain.redis, plain.now, plain.faults, plain.address, plain.library)
+
+    assert ledger.retry(lease.id) == 2
+    assert ledger.reschedule(waiting.id, when="+1000")
+
+    assert view(ledger, lease).generation == 2
+    assert ledger.get(waiting.id).revision == 2
+
+
+@pytest.mark.parametrize("generation", [None, 1])
+def test_a_retry_under_its_token_is_answered_as_it_was_whatever_became_of_its_round(
+    ledger: Ledger, store: Store, generation: int | None
 ) -> None:
     lease = dead(ledger)
-    ledger.retry(lease.id)
-    second = claim(ledger)
-
+    said = [ledger.retry(lease.id, generation=generation, token="once")]
+    for end in (None, Fail("broken again", permanent=True)):
+        if end:
+            ledger.settle(claim(ledger), end)
+        with store.unchanged():
+            said.append(ledger.retry(lease.id, generation=generation, token="once"))
+    ledger.cancel(lease.id)
     with store.unchanged():
-        assert not ledger.retry(lease.id)
-    ledger.settle(second, Succeed())
-    with store.unchanged():
-        assert not ledger.retry(lease.id)
-        assert not ledger.retry(lease.id, generation=1)
+        said.append(ledger.retry(lease.id, generation=generation, token="once"))
+
+    assert said == [2, 2, 2, 2]
+    assert view(ledger, lease).generation == 3
 
 
-def test_a_retry_that_names_the_generation_is_known_also_when_its_round_has_failed(
+def test_the_same_retry_without_its_token_is_another_one_and_judged_as_the_job_stands(
     ledger: Ledger, store: Store
 ) -> None:
+    """As in a batch: an old plan is not carried out, and nobody is told that it was."""
+    lease = dead(ledger)
+    ledger.retry(lease.id, generation=1)
+    stale = pytest.raises(StalePlan, match="it is in generation 2, not 1")
+
+    with store.unchanged():
+        with stale:
+            ledger.retry(lease.id, generation=1)
+        with pytest.raises(WrongState, match="it is pending"):
+            ledger.retry(lease.id)
+    ledger.settle(claim(ledger), Succeed())
+    with store.unchanged():
+        with stale:
+            ledger.retry(lease.id, generation=1)
+        with pytest.raises(WrongState, match="it is succeeded"):
+            ledger.retry(lease.id)
+
+
+def test_a_round_that_has_failed_is_retried_by_who_has_seen_that(ledger: Ledger, store: Store) -> None:
     lease = dead(ledger)
     ledger.retry(lease.id, generation=1)
     ledger.settle(claim(ledger), Fail("broken again", permanent=True))
 
-    with store.unchanged():
-        assert not ledger.retry(lease.id, generation=1)
-    assert ledger.retry(lease.id, generation=2)
+    with store.unchanged(), pytest.raises(StalePlan, match="it is in generation 2, not 1"):
+        ledger.retry(lease.id, generation=1)
+    assert ledger.retry(lease.id, generation=2) == 3
 
 
-def test_another_retry_in_between_is_not_taken_for_the_same(ledger: Ledger, store: Store) -> None:
+def test_another_retry_under_the_same_token_is_not_taken_for_the_same(ledger: Ledger, store: Store) -> None:
     lease = dead(ledger)
-    ledger.retry(lease.id, args=b"mine", generation=1)
+    ledger.retry(lease.id, args=b"mine", generation=1, token="once")
 
     with store.unchanged():
         with pytest.raises(StalePlan):
-            ledger.retry(lease.id, args=b"yours", generation=1)
+            ledger.retry(lease.id, args=b"yours", generation=1, token="once")
         with pytest.raises(WrongState):
-            ledger.retry(lease.id, args=b"yours")
+            ledger.retry(lease.id, args=b"yours", token="once")
+
+
+@pytest.mark.parametrize("token", ["", "t" * 101, "new\nline", 5, b"once"])
+def test_a_token_is_a_short_name(ledger: Ledger, store: Store, token: Any) -> None:
+    lease, waiting = dead(ledger), ledger.enqueue(NewJob("report"))
+
+    with store.unchanged():
+        for verb, job_id in ((ledger.retry, lease.id), (ledger.reschedule, waiting.id)):
+            with pytest.raises(BadInput, match=r"token .* is not allowed: 1 to 100 printable characters"):
+                verb(job_id, token=token)
 
 
 # -- skip -------------------------------------------------------------------------------------------------------------
@@ -398,9 +456,11 @@ def test_a_reschedule_sent_again_is_one_reschedule(ledger: Ledger, at: At, fault
     job = ledger.enqueue(NewJob("report"))
     faults.lose_reply("reschedule")
     with pytest.raises(StoreUnreachable):
-        ledger.reschedule(job.id, when="+1000", revision=1)
+        ledger.reschedule(job.id, when="+1000", revision=1, token="once")
 
-    assert not at(START + 500).reschedule(job.id, when="+1000", revision=1)
+    assert at(START + 500).reschedule(job.id, when="+1000", revision=1, token="once")
+    with pytest.raises(StalePlan, match="it is at revision 2, not 1"):
+        ledger.reschedule(job.id, when="+1000", revision=1)
 
     assert (ledger.get(job.id).run_at, ledger.get(job.id).revision) == (START + 1000, 2)
 

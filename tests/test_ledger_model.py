@@ -170,15 +170,19 @@ class Machine(RuleBasedStateMachine):
         which=WHICH,
         args=st.sampled_from([None, None, b"", b"a", b"c" * 100]),
         seen=st.sampled_from([None, None, 0, -1]),
+        token=st.sampled_from([None, "one", "two"]),
         again=st.booleans(),
     )
-    def retry(self, which: int, args: bytes | None, seen: int | None, again: bool) -> None:
+    def retry(self, which: int, args: bytes | None, seen: int | None, token: str | None, again: bool) -> None:
         job_id = self.job(which)
         generation = None if seen is None else self.model.jobs[job_id].generation + seen
         for _ in range(1 + again):
-            expected = self.model.retry(job_id, args, generation)
+            expected = self.model.retry(job_id, args, generation, token)
             try:
-                assert self.ledger.retry(job_id, args=args, generation=generation, reason="why") == expected
+                answer = self.ledger.retry(
+                    job_id, args=args, generation=generation, token=token, reason="why"
+                )
+                assert answer == expected
             except (WrongState, StalePlan, KeyReused, InstanceEnded):
                 assert expected is None
 

@@ -3,7 +3,7 @@
 -- KEYS home      hash  the tenant's meta
 -- ARGV id        text  which job
 -- ARGV revision  text  the revision that was seen when this was decided; empty: whichever it is
--- ARGV request   text  digest of what is asked for: of one revision the same again changes nothing
+-- ARGV request   text  digest of what is asked for and of the name of the call: the same again is answered as it was
 -- ARGV when      text  due from when on: "+N" for N ms from now, or epoch ms; empty: as it is
 -- ARGV priority  text  0 to 9; empty: as it is
 -- ARGV reason    text  why
@@ -14,7 +14,7 @@
 
 local job = load(id)
 if not job then return refuse('NOT_FOUND', 'job ' .. id .. ' is not in the ledger') end
-if revision ~= '' and job.asked == revision .. ' ' .. request then return {'0', {}} end
+if string.match(job.asked or '', '^%d+ (.+)$') == request then return {'1', {}} end
 if revision ~= '' and revision ~= job.revision then
   return refuse('STALE_PLAN', 'reschedule of job ' .. id .. ' refused: it is at revision ' .. job.revision .. ', not ' .. revision)
 end
@@ -31,7 +31,7 @@ end
 if priority == '' then priority = job.priority end
 if run_at == due and priority == job.priority then return {'0', {}} end
 
-set(job, 'asked', job.revision .. ' ' .. request)
+set(job, 'asked', text(job.revision + 1) .. ' ' .. request)
 set(job, 'priority', priority)
 wait_until(job, 'reschedule', run_at)
 note(job, 'reschedule', by, reason)

@@ -4,7 +4,7 @@
 -- KEYS home        hash  the tenant's meta
 -- ARGV id          text  which job
 -- ARGV generation  text  the generation that was seen when this was decided; empty: whichever it is
--- ARGV request     text  digest of what is asked for: the same again, in the round that it began, changes nothing
+-- ARGV request     text  digest of what is asked for and of the name of the call: the same again is answered as it was
 -- ARGV when        text  due from when on: empty for now, "+N" for N ms from now, or epoch ms
 -- ARGV edited      text  "1" if it gets other arguments
 -- ARGV args        text  these
@@ -13,15 +13,14 @@
 -- ARGV by          text  who
 -- ARGV force       text  "1": also if nobody knows whether its last call outside has happened
 -- FLAGS            allow-oom
--- GIVES            {"1", or "0" if this very request began the round before, news: {pool, due, version}}
+-- GIVES            {the generation that this call began, now or when it first came, news: {pool, due, version}}
 -- FAILS            NOT_FOUND STALE_PLAN WRONG_STATE INSTANCE_ENDED OUTCOME_UNKNOWN OUTCOME_HAPPENED KEY_REUSED BAD_INPUT
 
 local job = load(id)
 if not job then return refuse('NOT_FOUND', 'job ' .. id .. ' is not in the ledger') end
 
--- Who names the generation is answered for good; else a job that can be retried again is.
-local from = generation ~= '' and generation or may('retry', job) and text(job.generation - 1) or ''
-if job.asked == from .. ' ' .. request then return {'0', {}} end
+local began, asked = string.match(job.asked or '', '^(%d+) (.+)$')
+if asked == request then return {began, {}} end
 if generation ~= '' and generation ~= job.generation then
   return refuse('STALE_PLAN', 'retry of job ' .. id .. ' refused: it is in generation ' .. job.generation .. ', not ' .. generation)
 end
@@ -32,7 +31,7 @@ if run_at >= BAND then
   return refuse('BAD_INPUT', 'the due time ' .. when .. ' of job ' .. id .. ' is too far ahead')
 end
 
-set(job, 'asked', job.generation .. ' ' .. request)
+set(job, 'asked', text(job.generation + 1) .. ' ' .. request)
 local others = edited == '1' and args ~= get_blob(job, 'args')
 if others then
   set(job, 'edit', text(job.edit + 1))
@@ -40,4 +39,4 @@ if others then
 end
 if others or from_start == '1' then forget_progress(job) end
 begin_round(job, 'retry', run_at, by, reason)
-return {'1', news()}
+return {job.generation, news()}

@@ -128,14 +128,12 @@ def retry(job_id: str, from_start: bool, after: str | None, reason: str, tenant:
     """Begin a new round of a task that failed, is dead or was canceled, from its last checkpoint."""
     with opened() as app:
         _get(app.ledger(tenant), job_id)
-        began = app.jobs.retry(job_id, from_start=from_start, after=after, reason=reason, tenant=tenant)
+        round_begun = app.jobs.retry(job_id, from_start=from_start, after=after, reason=reason, tenant=tenant)
         job = app.jobs.get(job_id, tenant)
     if as_json:
         print_json(views.background_task(job))
         return
-    click.echo(
-        f"{job.id} is {job.status}; round {job.generation} {'begins' if began else 'had begun before'}"
-    )
+    click.echo(f"{job.id} is {job.status}; round {round_begun} begins")
 
 
 def _page(ledger: Ledger, task: str | None, limit: int, cursor: str | None) -> Page:

@@ -12,6 +12,7 @@ from ..lease.batches import FASTEST, RATE, Batch
 from ..lease.jobs import JobView
 from ..lease.who import whoami
 from ..scripts.errors import BadInput
+from ..scripts.states import State
 from .arguments import read_arguments, read_instant
 from .options import find_app, opened, output_option, tenant_option
 from .output import local_time, print_json, print_table, say
@@ -89,7 +90,7 @@ def retry(
     with opened() as app:
         if edited:
             app.registry = find_app(app_name).registry
-        began = app.jobs.retry(
+        round_begun = app.jobs.retry(
             job_id,
             args=args if edited else None,
             kwargs=kwargs if edited else None,
@@ -102,7 +103,7 @@ def retry(
             tenant=tenant,
         )
         job = app.jobs.get(job_id, tenant)
-    _print(job, as_json, f"round {job.generation} {'begins' if began else 'had begun before'}")
+    _print(job, as_json, f"round {round_begun} begins")
 
 
 @click.command()
@@ -124,7 +125,7 @@ def skip(words: tuple[str, ...], reason: str, tenant: str, as_json: bool) -> Non
     with opened() as app:
         before = app.ledger(tenant).skip(job_id, reason, whoami())
         job = app.jobs.get(job_id, tenant)
-    _print(job, as_json, f"it was {before}")
+    _print(job, as_json, was(before))
 
 
 @click.command()
@@ -199,6 +200,11 @@ def print_batch(batch: Batch, as_json: bool) -> None:
         say(f"{batch.deed} of {batch.total} jobs: {batch.success} accepted, {batch.skipped} skipped")
     if batch.skipped:
         raise click.exceptions.Exit(4)
+
+
+def was(before: str) -> str:
+    """What a job was before it was canceled."""
+    return "it was so before" if before == State.CANCELED else f"it was {before}"
 
 
 def _ids_and_arguments(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:

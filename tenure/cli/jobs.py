@@ -13,7 +13,7 @@ from ..lease.jobs import Attempt, Deed, JobView
 from ..lease.payload import unpack, unpack_args
 from ..lease.who import whoami
 from ..scripts.states import State
-from .by_hand import confirm, reschedule, retry, skip
+from .by_hand import confirm, reschedule, retry, skip, was
 from .job_list import list_
 from .options import opened, output_option, tenant_option
 from .output import (
@@ -109,7 +109,7 @@ def print_canceled(job: JobView, before: str, view: Callable[[JobView], object] 
     if view:
         print_json(view(job))
     else:
-        click.echo(f"{job.id} is {job.status}; it was {before}")
+        click.echo(f"{job.id} is {job.status}; {was(before)}")
 
 
 def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:

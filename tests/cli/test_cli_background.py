@@ -214,10 +214,14 @@ def test_a_task_is_retried_from_its_checkpoint_or_from_the_start(
     ledger.settle(claim(ledger), Fail("no data", permanent=True))
 
     first = cli("background", "retry", job_id, *options)
-    again = cli("background", "retry", job_id, *options, "-o", "json")
+    again = cli("background", "retry", job_id, *options)
+    ledger.cancel(job_id)
+    as_json = cli("background", "retry", job_id, "-o", "json")
 
+    assert (again.code, again.out) == (4, "")
+    assert "it is pending" in again.err
     assert (first.code, first.out) == (0, f"{job_id} is pending; round 2 begins\n")
-    assert (again.json["done"], again.json["status"]) == (done, "pending")
+    assert (as_json.json["done"], as_json.json["status"]) == (done, "pending")
 
 
 def test_only_a_background_task_is_retried_as_one(cli: Cli, app: Tenure) -> None:

@@ -32,15 +32,21 @@ def dead_job(now_ledger: Ledger) -> str:
     return job.id
 
 
-def test_a_dead_job_is_retried_once_and_again_without_harm(
-    cli: Cli, now_ledger: Ledger, dead_job: str
-) -> None:
+def test_a_dead_job_is_retried_once(cli: Cli, now_ledger: Ledger, dead_job: str) -> None:
     first = cli("jobs", "retry", dead_job, "--reason", "the shop is there")
     again = cli("jobs", "retry", dead_job)
-    as_json = cli("jobs", "retry", dead_job, "-o", "json")
+    stale = cli("jobs", "retry", dead_job, "--generation", "1")
 
     assert (first.code, first.out) == (0, f"{dead_job} is pending; round 2 begins\n")
-    assert (again.code, again.out) == (0, f"{dead_job} is pending; round 2 had begun before\n")
+    assert (again.code, again.out) == (4, "")
+    assert "refused: it is pending" in again.err
+    assert (stale.code, stale.out) == (4, "")
+    assert "it is in generation 2, not 1" in stale.err
+
+
+def test_a_retry_answers_as_the_api_does(cli: Cli, now_ledger: Ledger, dead_job: str) -> None:
+    as_json = cli("jobs", "retry", dead_job, "-o", "json", "--reason", "the shop is there")
+
     assert as_json.json == views.job(now_ledger.get(dead_job))
     assert now_ledger.get(dead_job).reason == "the shop is there"
 

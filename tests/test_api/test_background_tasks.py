@@ -186,7 +186,8 @@ def test_cancel_holds_and_may_be_asked_twice(client: TestClient, hand: Hand) -> 
 
     assert (first.status_code, second.status_code) == (200, 200)
     assert first.json()["status"] == "canceled"
-    assert second.json() == first.json()
+    assert first.json()["changed"] is True
+    assert second.json() == {**first.json(), "changed": False}
 
 
 def test_a_change_takes_its_tenant_from_the_body_alone(client: TestClient) -> None:
@@ -308,10 +309,10 @@ def test_a_task_is_retried_from_its_checkpoint_or_from_the_start(
     hand.work(NextChunk(b"\x80", done=3, total=9))
     hand.work(Fail("ValueError: no data", permanent=True))
 
-    first, again = (
-        client.post(f"/background-tasks/{task_id}/retry", json={**body, "reason": "mended"}) for _ in range(2)
-    )
+    asked = {**body, "reason": "mended", "token": "7f"}
+    first, again = (client.post(f"/background-tasks/{task_id}/retry", json=asked) for _ in range(2))
 
+    assert first.json()["changed"] is True
     assert (first.status_code, first.json()) == (200, again.json())
     assert (first.json()["status"], first.json()["done"]) == ("pending", done)
     assert [(deed.verb, deed.reason) for deed in shop.jobs.get(task_id).history] == [("retry", "mended")]
@@ -324,7 +325,7 @@ def test_what_cannot_be_retried_is_refused(client: TestClient, shop: Tenure, han
 
     refused(client.post(f"/background-tasks/{task_id}/retry"), 409, "WRONG_STATE")
     refused(client.post(f"/background-tasks/{other}/retry"), 404, "NOT_FOUND")
-    refused(client.post(f"/background-tasks/{task_id}/retry", json={"generation": 7}), 412, "STALE_PLAN")
+    refused(client.post(f"/background-tasks/{task_id}/retry", json={"generation": 7}), 409, "STALE_PLAN")
     problem = refused(
         client.post(f"/background-tasks/{task_id}/retry", json={"from": "middle"}), 400, "BAD_INPUT"
     )

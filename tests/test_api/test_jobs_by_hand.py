@@ -28,12 +28,15 @@ def test_a_dead_job_is_retried_once_however_often_it_is_asked(
 ) -> None:
     job_id = enqueue(shop, 7)
     hand.work(DEAD)
+    asked = {"reason": "data is there", "token": "7f"}
 
-    first, again = (client.post(f"/jobs/{job_id}/retry", json={"reason": "data is there"}) for _ in range(2))
+    first, again = (client.post(f"/jobs/{job_id}/retry", json=asked) for _ in range(2))
+    refused(client.post(f"/jobs/{job_id}/retry", json={"reason": "data is there"}), 409, "WRONG_STATE")
 
     assert (first.status_code, again.status_code) == (200, 200)
     assert first.json() == again.json()
     job = first.json()
+    assert job["changed"] is True
     assert (job["status"], job["generation"], job["deadReason"], job["operationKey"]) == (
         "pending",
         2,
@@ -80,6 +83,7 @@ def test_a_retried_background_task_keeps_its_checkpoint(client: TestClient, shop
         ({"generation": 0}, ["/generation"]),
         ({"from": "middle"}, ["/from"]),
         ({"generation": "1"}, ["/generation"]),
+        ({"token": "t" * 101}, ["/token"]),
         ({"force": 1}, ["/force"]),
         ({"force": True}, ["/reason"]),
         ({"runAt": "tomorrow"}, ["/runAt"]),
@@ -116,9 +120,10 @@ def test_what_was_decided_on_another_round_or_revision_is_refused(
     dead, waiting = enqueue(shop, 1), enqueue(shop, 2, after="1h")
     hand.work(DEAD)
 
-    refused(client.post(f"/jobs/{dead}/retry", json={"generation": 2}), 412, "STALE_PLAN")
+    problem = refused(client.post(f"/jobs/{dead}/retry", json={"generation": 2}), 409, "STALE_PLAN")
+    assert "it is in generation 1, not 2" in problem["detail"]
     refused(
-        client.post(f"/jobs/{waiting}/reschedule", json={"runAt": "now", "revision": 2}), 412, "STALE_PLAN"
+        client.post(f"/jobs/{waiting}/reschedule", json={"runAt": "now", "revision": 2}), 409, "STALE_PLAN"
     )
 
 
@@ -140,6 +145,7 @@ def test_a_job_is_stopped_and_again_without_harm(
     answers = [client.post(f"/jobs/{job_id}/{verb}", json={"reason": "not needed"}) for _ in range(2)]
 
     assert [(one.status_code, one.json()["status"]) for one in answers] == [(200, "canceled")] * 2
+    assert [one.json()["changed"] for one in answers] == [True, False]
     assert shop.jobs.get(job_id).reason == reason
     assert reason in client.get(f"/jobs/{job_id}/why").json()["text"]
 
