@@ -105,6 +105,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/schedules/{job_key}/run", post=schedules.run),
         resource("/schedules/{job_key}/next", get=schedules.next),
         resource("/schedules/{job_key}/fires", get=schedules.fires),
+        resource("/schedules/{job_key}/logs", get=schedules.logs),
         resource("/schedules/{job_key}/why", get=schedules.why),
         resource("/tenants", get=tenants.list),
         resource("/tenants/{tenant}/scheduling", get=tenants.get, put=tenants.put),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ..lease.payload import unpack_args
 from ..scheduler.definition import Definition
+from ..scheduler.execution_log import LogEntry
 from ..scheduler.job_key import JobKey
 from ..scheduler.schedules import Fire, ScheduleView
 from ..scheduler.trigger import Trigger
-from .plain import Json, instant, jsonable
+from .plain import Json, escaped, instant, jsonable
 
 
 def schedule(view: ScheduleView) -> Json:
@@ -75,6 +76,23 @@ def _camel(name: str) -> str:
 
 def planned(trigger_name: str, ms: int) -> Json:
     return {"trigger": trigger_name, "fireTime": instant(ms)}
+
+
+def log_entry(one: LogEntry) -> Json:
+    """An entry of the execution log; `until` and `count` stand where it is a range."""
+    entry: Json = {
+        "eventId": one.event_id,
+        "jobKey": str(one.job_key),
+        "trigger": one.trigger,
+        "fireTime": instant(one.fire_time),
+        "status": one.status,
+        "executed": one.executed,
+        "reason": one.reason,
+        "message": None if one.message is None else escaped(one.message, lines=True),
+        "jobId": one.job_id,
+        "createTime": instant(one.created_at),
+    }
+    return entry if one.until is None else {**entry, "until": instant(one.until), "count": one.count}
 
 
 def fire(job_key: JobKey, one: Fire) -> Json:

@@ -15,9 +15,11 @@ from ..lease.ledgers import Ledgers
 from ..lease.requests import Options, epoch_ms
 from ..scheduler.cron_words import Language
 from ..scheduler.definition import OVERLAPS
+from ..scheduler.execution_log import LONGEST, check_month, check_position
 from ..scheduler.job_key import JobKey
 from ..scheduler.misfire import read_misfire
 from ..scheduler.pausing import pause, resume, run
+from ..scheduler.plan import month
 from ..scheduler.schedules import DEFAULT_TRIGGER, Schedules, check_triggers
 from ..scheduler.trigger import BadTrigger, Trigger
 from ..scheduler.why import why
@@ -196,6 +198,21 @@ class ScheduleResource:
         found, more = recent_fires(schedules, view.job_key, trigger, limit, before)
         items = [schedule_views.fire(view.job_key, one) for one in found]
         return answer(views.page(items, write_place(more)))
+
+    def logs(self, request: Request) -> Response:
+        """The execution log of a UTC month (this one, if none is named), newest first; also of a deleted schedule."""
+        query = Fields.of_query(request.query_params.multi_items(), ("tenant", "month", "limit", "cursor"))
+        tenant, limit = query.tenant(), query.number("limit", 50, 1, LONGEST)
+        wanted, cursor = query.text("month"), read_cursor(query)
+        for name, value, check in (("month", wanted, check_month), ("cursor", cursor, check_position)):
+            if value is not None:
+                with query.checking(name):
+                    check(value)
+        query.done()
+        wanted = wanted or month(self._app.ledgers().index.take(FIRE, 0).now_ms)
+        page = self._of(tenant).logs(_job_key(request), month=wanted, limit=limit, cursor=cursor)
+        more = None if page.next_cursor is None else write_cursor(page.next_cursor)
+        return answer(views.page([schedule_views.log_entry(one) for one in page.items], more))
 
     def _of(self, tenant: str) -> Schedules:
         return Schedules(self._app.ledger(tenant))

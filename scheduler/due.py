@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from ..scripts.errors import TenureError
 from .definition import Definition
 from .plan import Passed, Plan, Skip, month, pass_over
+from .skips import DISABLED, UNOBSERVED
 from .times import Times
-
-DISABLED = "SystemTaskSchedulingDisabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def _passed(stored: Stored, trigger: str, planned: int, now: int, reason: str) -
     start = max(planned, stored.observed.get(trigger, 0))
     if gate.disabled or stored.paused or gate.resumed < planned:
         return pass_over(times, start, now, reason)
-    unseen = pass_over(times, start, min(now, gate.resumed), "unobserved")
+    unseen = pass_over(times, start, min(now, gate.resumed), UNOBSERVED)
     rest = pass_over(times, max(start, gate.resumed + 1), now, reason)
     return Plan((*unseen.steps, *rest.steps), rest.following)
 

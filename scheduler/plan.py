@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from .misfire import THRESHOLD_MS, Misfire
+from .skips import UNOBSERVED
 from .times import Times
 
 BATCH = 20
@@ -87,7 +88,7 @@ def resume(times: Times, planned: int, observed: int, resumed: int, now: int, mi
     """
     if resumed < planned:
         return plan(times, planned, now, misfire)
-    unseen = pass_over(times, max(planned, observed), min(resumed, now), "unobserved")
+    unseen = pass_over(times, max(planned, observed), min(resumed, now), UNOBSERVED)
     following = times.next_ms(max(resumed, observed - 1))
     if following is None or following > now:
         return Plan(unseen.steps, following)

@@ -17,8 +17,9 @@ from ..scripts import Call
 from ..scripts.errors import Conflict, NotFound, StoreUnreachable, TenureError
 from ..scripts.loader import Arg
 from .definition import Definition
-from .due import DISABLED, stretches
+from .due import stretches
 from .plan import Fire, Plan, Skip, month, observe, resume
+from .skips import DISABLED
 from .trigger import Trigger
 
 TENANTS = 32
@@ -181,6 +182,7 @@ def _items(step: Skip | Fire, tenant: str, key: str, definition: Definition, tri
         **definition.fields,
         "fire": f"{trigger.name}:{key}",
         "fire_time": step.instant,
+        "log_month": month(step.instant),
         "repeat_rule": trigger.rule,
     }
     if definition.overlap == "queue" and not {"concurrency_key", "exclusive"} & fields.keys():

@@ -20,6 +20,7 @@ from ..scripts.errors import BadInput, Conflict, NotFound, StalePlan, TenureErro
 from ..scripts.loader import Arg, texts
 from .definition import Definition
 from .due import Gate, Stored, instants, passed_over
+from .execution_log import LONGEST, LogPage, check_month, check_position, read_page
 from .job_key import JobKey
 from .misfire import read_misfire
 from .plan import month
@@ -349,6 +350,27 @@ class Schedules:
         if not reply[1:]:
             self.get(key)
         return [_fire(name, record) for record in reply[1:]], int(reply[0]) if reply[0] else None
+
+    def logs(
+        self, job_key: JobKey | str, *, month: str, limit: int = 50, cursor: str | None = None
+    ) -> LogPage:
+        """The execution log of a UTC month (YYYYMM, that of the planned instants), newest first; also of a deleted
+        schedule. Raises NotFound if there is nothing of that name, BadInput.
+        """
+        key = JobKey.parse(job_key)
+        if not 1 <= limit <= LONGEST:
+            raise BadInput(f"limit {limit!r} is out of range: 1 to {LONGEST}", hint="the default is 50")
+        args: dict[str, Arg] = {
+            "job_key": str(key),
+            "month": check_month(month),
+            "before": "" if cursor is None else check_position(cursor),
+            "limit": limit,
+        }
+        reply = self.ledger.scripts.run(Call("logs_read", self.ledger.keys.home, args, list[bytes]))
+        page = read_page(self.ledger.tenant, key, reply)
+        if not page.items and cursor is None:
+            self.get(key)
+        return page
 
     def fire_at(self, job_key: JobKey, trigger: str, instant: int) -> Fire | None:
         """The record of one planned instant (epoch ms), by itself or in a range; None if there is none."""

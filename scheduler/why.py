@@ -8,30 +8,18 @@ from ..lease.instants import rfc3339
 from ..lease.jobs import FIRE
 from ..lease.why import Check, Why
 from ..scripts.errors import NotFound
-from .due import DISABLED
 from .job_key import JobKey
 from .schedules import Fire, Schedules, ScheduleView
+from .skips import DISABLED, SENTENCES
 from .switch import Scheduling, Switch
 from .trigger import Trigger
 
 LATE_MS = 10_000
 """A due instant without a record is nobody's fault for so long: schedulers come by every second."""
 
-# What is said of an instant that was skipped, by the reason on its record.
-_SKIPPED = {
-    DISABLED: "scheduling of the tenant was disabled, and this scheduler did not run it",
-    "unobserved": "scheduling of the tenant was disabled, and no scheduler was there to see it pass",
-    "paused": "the schedule was paused",
-    "superseded": "the schedule was changed before it could fire",
-    "deleted": "the schedule was deleted before it could fire",
-    "misfire": "it was found too late, and the misfire policy says not to run what is late",
-    "coalesced": "it was overtaken by a newer instant of its trigger, which ran for it too",
-    "overlap": "the job of the fire before had not ended, and the overlap policy is skip",
-    "queue_full": "one fire was waiting for the job before it already",
-}
 VERDICTS = (
     *("fired", "misfired", "not_planned", "not_due", "no_record", "overdue"),
-    *("disabled", "paused", "exhausted", *(f"skipped_{reason}" for reason in _SKIPPED)),
+    *("disabled", "paused", "exhausted", *(f"skipped_{reason}" for reason in SENTENCES)),
 )
 
 
@@ -98,7 +86,7 @@ def _recorded(schedules: Schedules, view: ScheduleView, at: int, trigger: Trigge
     do: tuple[str, ...] = (f"tenure cron show {view.job_key}",)
     if fire.job_id is None:
         many = f" (one of {fire.count} on one record)" if fire.count > 1 else ""
-        text = f"It did not fire: {_SKIPPED.get(fire.reason or '', fire.reason)}{many}."
+        text = f"It did not fire: {SENTENCES.get(fire.reason or '', fire.reason)}{many}."
         verdict = f"skipped_{fire.reason}"
         do = (f"tenure cron run {view.job_key} --at {rfc3339(at)}",)
         if fire.reason == DISABLED:

@@ -71,6 +71,7 @@ FIELDS: dict[str, str] = {
     "exclusive": "xc",
     "own_line": "ln",
     "key_rate": "kr",
+    "log_month": "lm",
 }
 
 DEFAULTS: dict[str, str] = {

@@ -237,6 +237,13 @@ TENANT_KEYS = (
         "fire records of a trigger in a UTC month",
         "retention",
     ),
+    Key(
+        "entries",
+        "xl:{month}:{job_key}",
+        "list",
+        "execution log of a schedule's fires of a UTC month: what was skipped, and how fired jobs ended",
+        "431 days after its first entry",
+    ),
     Key("lease", "l:{name}", "hash", "a named lease: owner, fence, expiry", "release, the reaper"),
     Key("leases", "leases", "zset", "named leases by expiry", "release, the reaper"),
     Key(

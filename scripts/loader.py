@@ -49,6 +49,7 @@ SHARED = (
     "keys",
     "attempt",
     "history",
+    "log",
     "move",
     "groups",
     "advertise",

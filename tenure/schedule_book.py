@@ -15,6 +15,7 @@ from .scheduler import pausing
 from .scheduler.backfill import Missed, backfill, backfill_plan
 from .scheduler.cron import Dst
 from .scheduler.definition import check_overlap
+from .scheduler.execution_log import LogPage
 from .scheduler.job_key import JobKey
 from .scheduler.misfire import read_misfire
 from .scheduler.schedules import DEFAULT_TRIGGER, Fire, Put, Revision, Schedules, ScheduleView
@@ -311,3 +312,15 @@ class ScheduleBook:
     ) -> Sequence[Fire]:
         """The newest fire records of a trigger in a UTC month (YYYYMM), also those of a deleted schedule."""
         return self.of(tenant).fires(job_key, trigger=trigger, month=month, limit=limit)[0]
+
+    def logs(
+        self,
+        job_key: JobKey | str,
+        *,
+        month: str,
+        limit: int = 50,
+        cursor: str | None = None,
+        tenant: str = "default",
+    ) -> LogPage:
+        """The execution log of a UTC month (YYYYMM): what was executed, failed and was skipped, newest first."""
+        return self.of(tenant).logs(job_key, month=month, limit=limit, cursor=cursor)

@@ -12,11 +12,11 @@ from tenure.lease.ledger import Ledger
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.tasks import Task
 from tenure.scheduler import pausing
-from tenure.scheduler.due import DISABLED
 from tenure.scheduler.job_key import JobKey
 from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Fire, Schedules
+from tenure.scheduler.skips import DISABLED
 from tenure.scheduler.switch import Scheduling
 from tenure.scheduler.trigger import Trigger
 from tenure.scripts.errors import BadInput, SchedulingDisabled, StalePlan

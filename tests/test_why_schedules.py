@@ -9,9 +9,9 @@ from tenure.lease.ledgers import Ledgers
 from tenure.lease.tasks import Task
 from tenure.lease.why import Why
 from tenure.scheduler import pausing
-from tenure.scheduler.due import DISABLED
 from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Schedules
+from tenure.scheduler.skips import DISABLED
 from tenure.scheduler.switch import Scheduling
 from tenure.scheduler.trigger import Trigger
 from tenure.scheduler.why import VERDICTS, why

@@ -84,7 +84,9 @@ for _, step in ipairs(steps) do
   if step.id == '' or in_the_way then
     record_passed(job_key, trigger, scheduler, in_the_way or step.reason, step.month, step.first, step.last, step.count)
   else
-    announce(create(step.id, task, pool, due_of(step), step.fields))
+    local job = create(step.id, task, pool, due_of(step), step.fields)
+    announce(job)
+    if ENDED[job.state] then log_end(job) end
     record_fire(job_key, trigger, step.month,
       {step.first, step.outcome, step.reason, step.id, text(now), scheduler, '', '1'})
     redis.call('HSET', key, 'last:' .. trigger, step.first, 'job', step.id)

@@ -14,11 +14,14 @@ from ..api import schedule_views, views
 from ..api.plain import instant
 from ..api.recent_fires import recent_fires
 from ..lease.instants import parse_instant
+from ..lease.jobs import FIRE
 from ..lease.requests import epoch_ms
 from ..lease.who import whoami
 from ..scheduler.backfill import backfill as make_backfill
 from ..scheduler.backfill import backfill_plan
 from ..scheduler.cron import CronExpression, Dst, Planned
+from ..scheduler.execution_log import LONGEST, LogEntry
+from ..scheduler.plan import month as month_of
 from ..scheduler.schedules import Fire, Schedules, ScheduleView
 from ..scripts.errors import NotFound
 from .job_list import say_more
@@ -78,6 +81,25 @@ def show(job_key: str, tenant: str, as_json: bool) -> None:
             map(_fire_row, sorted(fires, key=attrgetter("fire_time"), reverse=True)),
             stretch=2,
         )
+
+
+@cron.command()
+@click.argument("job_key", metavar="JOBKEY")
+@click.option("--month", metavar="YYYYMM", help="In UTC; else this month.")
+@click.option("--limit", type=click.IntRange(1, LONGEST), default=50, show_default=True)
+@click.option("--cursor", help="Where the page before ended.")
+@tenant_option
+@output_option
+def logs(job_key: str, month: str | None, limit: int, cursor: str | None, tenant: str, as_json: bool) -> None:
+    """Show what became of the planned fires of a month, newest first: executed, failed, skipped."""
+    with opened() as app:
+        wanted = month or month_of(app.ledgers().index.take(FIRE, 0).now_ms)
+        page = app.schedules.logs(job_key, month=wanted, limit=limit, cursor=cursor, tenant=tenant)
+    if as_json:
+        print_json(views.page([schedule_views.log_entry(one) for one in page.items], page.next_cursor))
+        return
+    print_table(("TIME", "FIRE TIME", "STATUS", "WHY", "JOB"), map(_log_row, page.items), stretch=3)
+    say_more(page.next_cursor)
 
 
 @cron.command()
@@ -366,6 +388,12 @@ def _fields(view: ScheduleView) -> Iterator[tuple[str, str | int]]:
 def _fire_row(fire: Fire) -> tuple[str, str, str, str]:
     until = f" … {local_time(fire.until)} ({fire.count})" if fire.until else ""
     return local_time(fire.fire_time) + until, fire.outcome, fire.reason or "", fire.job_id or ""
+
+
+def _log_row(one: LogEntry) -> tuple[str, str, str, str, str]:
+    until = f" … {local_time(one.until)} ({one.count})" if one.until else ""
+    why = ": ".join(part for part in (one.reason, one.message) if part)
+    return local_time(one.created_at), local_time(one.fire_time) + until, one.status, why, one.job_id or ""
 
 
 def _ms(moment: datetime) -> int:

@@ -22,6 +22,7 @@ from ..scripts.states import BY_HAND, ENDED, Cause, DeadReason, State
 from .compare import same as _same
 from .dump import Dump
 from .lines import due_work_is_advertised, keys_are_held_by_those_who_run, lines_follow_from_rows
+from .logged import the_log_tells_of_fires
 
 BAND = 1 << 42
 SAFE_INTEGER = 1 << 53
@@ -693,6 +694,7 @@ _RULES: tuple[Callable[[Tenant], Said], ...] = (
     _named_leases_stand_by_expiry,
     _triggers_stand_by_next_fire,
     _fires_are_recorded_once,
+    the_log_tells_of_fires,
 )
 
 

@@ -8,7 +8,10 @@ import pytest
 
 from tenure import Tenure
 from tenure.api import schedule_views
+from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
+from tenure.scheduler.schedules import Schedules
+from tenure.scheduler.trigger import Trigger
 
 from .terminal import Cli
 
@@ -54,6 +57,25 @@ def test_a_schedule_shows_what_it_means_and_what_it_fired(cli: Cli, stored: Tenu
     assert "every second" in shown
     assert "fired" in shown
     assert stored.jobs.list().items[-1].id in shown
+
+
+def test_the_log_of_a_schedule_is_shown_page_by_page(cli: Cli, stored: Tenure) -> None:
+    (due,) = stored.schedules.get("tick").next_fires.values()
+    for number in range(2):
+        later = Schedules(stored.ledger().at(due + 2_000 + number * 10_000))
+        later.put("tick", stored.registry.get("reports.daily"), [Trigger("default", every=f"{number + 1}s")])
+    of_month = ("--month", month(due))
+
+    table = cli("cron", "logs", "tick", *of_month)
+    first = cli("cron", "logs", "tick", *of_month, "--limit", "1", "-o", "json").json
+    second = cli("cron", "logs", "tick", *of_month, "--cursor", first["nextCursor"], "-o", "json").json
+
+    assert "Skipped  superseded: The schedule was changed before it could fire." in table.out
+    page = stored.schedules.logs("tick", month=month(due))
+    assert [*first["items"], *second["items"]] == [schedule_views.log_entry(one) for one in page.items]
+    assert (first["hasMore"], second["hasMore"]) == (True, False)
+    assert cli("cron", "logs", "tick", "--month", "26-9").code == 2
+    assert cli("cron", "logs", "nothing").code == 3
 
 
 def test_a_schedule_is_deleted(cli: Cli, stored: Tenure) -> None:

@@ -61,6 +61,7 @@ TABLE: dict[str, dict[str, int]] = {
     "/schedules/{job_key}/run": {"POST": 404},
     "/schedules/{job_key}/next": {"GET": 404, "HEAD": 404},
     "/schedules/{job_key}/fires": {"GET": 404, "HEAD": 404},
+    "/schedules/{job_key}/logs": {"GET": 404, "HEAD": 404},
     "/schedules/{job_key}/why": {"GET": 404, "HEAD": 404},
     "/holds": {"GET": 200, "HEAD": 200, "POST": 400, "DELETE": 400},
     "/tenants": {"GET": 200, "HEAD": 200},

@@ -8,6 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tenure import Tenure
+from tenure.api.plain import instant
 from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.trigger import Trigger
 
@@ -203,6 +204,51 @@ def test_fires_are_those_of_a_trigger_of_the_schedule(client: TestClient) -> Non
     assert pointers(refused(client.get(f"{URL}/fires?trigger=x:y"), 400, "BAD_INPUT")) == ["?trigger"]
     for cursor in ("x", "MjAyNjEzOjE", "MjAyNjAxOi0y"):
         refused(client.get(f"{URL}/fires?cursor={cursor}"), 400, "BAD_INPUT")
+
+
+def test_the_execution_log_is_paged_by_month(client: TestClient, shop: Tenure) -> None:
+    """Each edit of an overdue schedule leaves an entry of the instants it passes over."""
+    instants = [1_790_000_000_000 + day * 2 * 86_400_000 for day in range(4)]
+    for number, at in enumerate(instants):
+        then = Schedules(shop.ledger().at(at))
+        then.put(
+            "reports.nightly", shop.registry.get("reports.daily"), [Trigger("a", "@daily")], args=[number]
+        )
+    logs = f"{URL}/logs?month=202609"
+
+    everything = client.get(logs).json()
+    paged: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = client.get(f"{logs}&limit=1&cursor={cursor}").json()
+        paged += [item["eventId"] for item in page["items"]]
+        assert page["hasMore"] == (page["nextCursor"] is not None)
+        cursor = page["nextCursor"]
+
+    entries = everything["items"]
+    assert paged == [entry["eventId"] for entry in entries]
+    assert len(set(paged)) == 3
+    assert entries[0].keys() == {
+        *("eventId", "jobKey", "trigger", "fireTime", "status", "executed", "reason", "message", "jobId"),
+        *("createTime", "until", "count"),
+    }
+    assert (entries[0]["status"], entries[0]["executed"], entries[0]["reason"]) == (
+        *("Skipped", False),
+        "superseded",
+    )
+    assert entries[0]["createTime"] == instant(instants[3])
+    assert [entry["createTime"] for entry in entries] == [instant(at) for at in reversed(instants[1:])]
+    assert client.get(f"{URL}/logs").json()["items"] == []  # of this month
+
+
+def test_the_execution_log_takes_a_month_and_its_own_cursors(client: TestClient) -> None:
+    client.put(URL, json=NIGHTLY)
+
+    for month in ("2026-09", "202613", "x"):
+        assert pointers(refused(client.get(f"{URL}/logs?month={month}"), 400, "BAD_INPUT")) == ["?month"]
+    for cursor in ("x", "MjAyNjAxOi0y"):
+        assert pointers(refused(client.get(f"{URL}/logs?cursor={cursor}"), 400, "BAD_INPUT")) == ["?cursor"]
+    refused(client.get(f"{URL}/logs?limit=101"), 400, "BAD_INPUT")
 
 
 def test_a_schedule_is_deleted(client: TestClient) -> None:

@@ -29,6 +29,7 @@ end
 local function record_passed(job_key, trigger, scheduler, reason, month, first, last, count)
   record_fire(job_key, trigger, month,
     {first, 'skipped', reason, '', text(now), scheduler, count == '1' and '' or last, count})
+  if reason ~= 'unobserved' then log_skip(job_key, trigger, reason, month, first, last, count) end
 end
 
 -- What is due of each trigger and is passed over, as callers work it out: from `at` on in the arguments, for each trigger its
