@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from ..scripts.errors import BadInput, UnknownTask
 from ..scripts.fields import DEFAULTS
+from .context import check_text
 from .limits import check_concurrency_key, check_concurrency_limit, check_exclusive
 from .rates import packed_rate
 from .retry import Retry
@@ -96,6 +97,8 @@ class Task:
     exclusive: bool = False
     rate: str | None = None
     """How many of its jobs start in a time; with a concurrency key of its own, how many of that key."""
+    owner: str = ""
+    """Whom to tell of jobs gone dead."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.aliases, tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -114,6 +117,8 @@ class Task:
         for name, value in given.items():
             if not isinstance(value, bool):
                 raise BadInput(f"{name} {value!r:.60} of task {self.key} is not a bool", hint=f"{name}=True")
+        if self.owner != "":
+            check_text("owner")(self.owner)
         self._check_key()
         if not isinstance(self.retry, Retry):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(

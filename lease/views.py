@@ -15,7 +15,10 @@ from .jobs import DUE, Attempt, Deed, JobView, Lease, News, Progress
 
 def news(tenant: str, reply: Any) -> list[News]:
     """What a script's `news` says of pools."""
-    return [News(tenant, DUE + pool.decode(), int(due), int(version)) for pool, due, version in reply]
+    return [
+        News(tenant, DUE + pool.decode(), int(due) if due else None, int(version))
+        for pool, due, version in reply
+    ]
 
 
 def pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:

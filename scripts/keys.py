@@ -173,6 +173,13 @@ TENANT_KEYS = (
         "with their last jobs",
     ),
     Key(
+        "notices",
+        "nt",
+        "hash",
+        "deaths to tell of, by task and reason: since when, and until when nothing more is told",
+        "a while after they were told, with the last dead job",
+    ),
+    Key(
         "batch",
         "ba:{id}",
         "hash",

@@ -50,6 +50,7 @@ SHARED = (
     "attempt",
     "history",
     "log",
+    "notices",
     "move",
     "groups",
     "advertise",

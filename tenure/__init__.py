@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .lease.outcome import Continue, Done, Permanent, RetryAfter, Skip
     from .lease.retention import Keep
     from .lease.retry import Retry
+    from .notices import Notice
     from .scheduler.job_key import JobKey
     from .scripts.errors import TenureError
     from .settings import Settings
@@ -31,6 +32,7 @@ _HOMES = {
     "RetryAfter": "lease.outcome",
     "Keep": "lease.retention",
     "Retry": "lease.retry",
+    "Notice": "notices",
     "JobKey": "scheduler.job_key",
     "Settings": "settings",
     "TenureError": "scripts.errors",
@@ -43,6 +45,7 @@ __all__ = [
     "Job",
     "JobKey",
     "Keep",
+    "Notice",
     "Permanent",
     "Retry",
     "RetryAfter",

@@ -46,12 +46,14 @@ from .lease.ledger import Ledger, NewJob
 from .lease.ledgers import Ledgers
 from .lease.loop import Loop
 from .lease.loss import LossWatch
+from .lease.notices import Teller
 from .lease.outcome import Continue, Done, Skip
 from .lease.pools import PoolPlan
 from .lease.requests import JobOptions, Options, new_job
 from .lease.retry import Retry
 from .lease.sweep import Sweep
 from .lease.tasks import DEFAULT_POOL, Registry, Task, check_key, check_pool
+from .notices import Notifier, Notifiers
 from .schedule_book import Declared, ScheduleBook
 from .scheduler.cron import Dst
 from .scheduler.job_key import JobKey
@@ -215,6 +217,7 @@ class TaskOptions(TypedDict, total=False):
     concurrency_limit: int
     exclusive: bool
     rate: str | None
+    owner: str
 
 
 class Registers:
@@ -279,8 +282,8 @@ class Tenure:
         self.jobs = JobBook(self)
         self.tenants = TenantBook(self)
         self.instances = InstanceBook(self)
+        self.notifiers = Notifiers(self)
         self._holds = HoldBook(self)
-        self.tenants = TenantBook(self)
 
     @property
     def settings(self) -> Settings:
@@ -320,6 +323,7 @@ class Tenure:
         concurrency_limit: int = 1,
         exclusive: bool = False,
         rate: str | None = None,
+        owner: str = "",
     ) -> Registers:
         """Register a function as the task `key`. Raises BadInput for a key that is taken, and for a function or an
         option that a worker could not use.
@@ -330,7 +334,7 @@ class Tenure:
         At most `concurrency_limit` of a tenant's jobs with the same concurrency key run side by side, whatever their
         tasks and pools. `exclusive` jobs run alone among those of their instance. `rate`, such as "100/m", is how many
         of a tenant's jobs start in any period, attempts and chunks counted one by one: jobs of the task, or of its
-        concurrency key if it has one.
+        concurrency key if it has one. `owner` is whom a notifier is to tell of jobs gone dead.
         """
         _check_given_key(key, "task", "reports.daily")
 
@@ -351,6 +355,7 @@ class Tenure:
                 concurrency_limit=concurrency_limit,
                 exclusive=exclusive,
                 rate=rate,
+                owner=owner,
             )
 
         return Registers(self, make)
@@ -379,6 +384,20 @@ class Tenure:
         trigger = Trigger(DEFAULT_TRIGGER, expression, tz, dst)
         declared = Declared(JobKey.parse(job_key), trigger, misfire, overlap, tenant)
         return Registers(self, self.task(job_key, **options).make, declared)
+
+    def notifier(self, *, pool: str = "outbound") -> Callable[[Notifier], Notifier]:
+        """Register a function, `def` or `async def`, that is told of jobs gone dead: it is given a Notice.
+
+        Deaths are gathered by task and reason: the first is told ten seconds later, more of the kind at most once in
+        five minutes. It is called in a job of `pool`, `tenure.notify`, and again when it raises; each notice comes at
+        least once. What nobody is registered for is not told.
+        """
+
+        def register(notifier: Notifier) -> Notifier:
+            self.notifiers.add(notifier, pool)
+            return notifier
+
+        return register
 
     def enqueue(
         self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options
@@ -471,17 +490,19 @@ class Tenure:
             return self._ledgers
 
     def upkeep(self, lost: Callable[[], object] | None = None) -> Sequence[Loop]:
-        """What every process that stays does for the store: sweep, count the tenants, look whether it is fit and whole.
+        """What every process that stays does for the store: sweep, count the tenants, look whether it is fit and whole,
+        and see to it that notifiers hear of deaths, if there are any.
 
         Loops to be started; `lost` is called when the store has lost data.
         """
-        ledgers = self.ledgers()
-        return [
+        ledgers, pool = self.ledgers(), self.notifiers.pool
+        loops = [
             Loop(Sweep(ledgers), "tenure-sweep"),
             Loop(Census(ledgers), "tenure-census"),
             Loop(LossWatch(ledgers, lost), "tenure-loss-watch"),
             Loop(StoreCheck(self.store.facts, self._check_store), "tenure-store-check"),
         ]
+        return loops if pool is None else [*loops, Loop(Teller(ledgers, pool), "tenure-teller")]
 
     def _check_store(self) -> ServerFacts:
         """Ask the server again; what a job's answer says of its durability is then as it was found."""

@@ -133,6 +133,11 @@ DAMAGES: list[tuple[str, str, Damage]] = [
     ("a cluster without a sample", "I3", lambda s: s.redis.delete(s.key("samples"))),
     ("a cluster that nobody finds", "I3", lambda s: s.redis.delete(s.key("clusters"))),
     ("a cluster of the future", "I3", lambda s: s.redis.hset(s.key("samples"), "raised", f"{START + 1}\n")),
+    (
+        "deaths to tell of, told in no words",
+        "I3",
+        lambda s: s.redis.hset(s.key("notices"), "report|expired", "soon"),
+    ),
     ("a batch that nobody goes on with", "I43", lambda s: s.redis.delete(s.key("batch_work"))),
     ("a batch that nobody finds", "I3", lambda s: s.redis.delete(s.key("batches"))),
     ("jobs of no batch", "I3", lambda s: s.redis.rpush(s.key("batch_jobs", id="nobody"), f"{s.dead} 1")),

@@ -1,4 +1,5 @@
--- What a tenant wants from the index: the due time of each pool with pending jobs, the next visit of the reaper, the next fire.
+-- What a tenant wants from the index: the due time of each pool with pending jobs, the next visit of the reaper, the next fire, the
+-- next telling of deaths.
 --
 -- KEYS home  hash  the tenant's meta
 -- FLAGS no-writes
@@ -12,8 +13,9 @@ local function want(queue, due)
 end
 local told = redis.call('HGETALL', K.meta())
 for at = 1, #told, 2 do
-  if string.sub(told[at], 1, 4) == 'due:' then want(told[at], told[at + 1]) end
+  if string.match(told[at], '^due:[^@]') then want(told[at], told[at + 1]) end
 end
+want('due:' .. NOTICES, next_notice())
 local reaped = math.min(next_expiry() or math.huge, next_retired() or math.huge)
 want('reap', reaped < math.huge and reaped)
 local visit = earliest_fire()

@@ -8,7 +8,7 @@
 
 local pools, stuck = {}, {}
 for _, field in ipairs(redis.call('HKEYS', K.meta())) do
-  if string.sub(field, 1, 4) == 'due:' then pools[#pools + 1] = string.sub(field, 5) end
+  pools[#pools + 1] = string.match(field, '^due:([^@].*)$')
 end
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.running(), '-inf', text(now), 'LIMIT', 0, most)) do
   local task, pool = unpack(redis.call('HMGET', K.row(id), SHORT.task, SHORT.pool))

@@ -7,6 +7,7 @@ works out every set, list and count from the rows alone.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -564,6 +565,16 @@ def _clusters_follow_from_rows(tenant: Tenant) -> Said:
             )
 
 
+def _notices_are_of_the_dead(tenant: Tenant) -> Said:
+    """Where something is to be told, or was, something is dead."""
+    notices = _text(tenant.one("notices", {}))
+    if notices and not any(row.state is State.DEAD for row in tenant.rows):
+        yield "I3", f"notices {sorted(notices)} stand, and nothing is dead"
+    for group, said in notices.items():
+        if not re.fullmatch(r"(-|\d+) \d+", said):
+            yield "I3", f"notice {group} cannot be read: {said}"
+
+
 def _batches_add_up(tenant: Tenant) -> Said:
     batches = {id_: _text(fields) for (id_,), fields in tenant.all("batch").items()}
     jobs, skips = tenant.all("batch_jobs"), tenant.all("batch_skips")
@@ -689,6 +700,7 @@ _RULES: tuple[Callable[[Tenant], Said], ...] = (
     _the_reaper_visits_instances,
     _clusters_follow_from_rows,
     _batches_add_up,
+    _notices_are_of_the_dead,
     _progress_is_a_share,
     due_work_is_advertised,
     _named_leases_stand_by_expiry,

@@ -11,14 +11,16 @@ local function advertise(pool, due)
   return tick()
 end
 
--- What the tenant index has to hear of all that came into queues in this operation: {pool, due, version}, one for each pool that is due sooner.
+-- What the tenant index has to hear of all that came into queues in this operation: {pool, due, version}, one for each pool that
+-- is due sooner, or, with an empty due time, wants no visit any more.
 local function news()
   show_heads()
   local told = {}
   for pool, due in pairs(wanted) do
     due = math.max(due, gates.shut_until(pool) or 0)
-    local version = advertise(pool, due)
-    if version then told[#told + 1] = {pool, text(due), version} end
+    local over = due == math.huge
+    local version = over and tick() or advertise(pool, due)
+    if version then told[#told + 1] = {pool, over and '' or text(due), version} end
   end
   return told
 end

@@ -10,6 +10,7 @@ local counts, figures, minutes, places, wanted, touched, gated, gate_cache, line
 local last_at, last_of, last_numbers -- see `happened`
 local NEVER = 4398046511103 -- due when something else happens, not at an instant: 2^42 - 1
 local show_heads -- of concurrency keys: see keys.lua
+local forget_notices -- see notices.lua
 
 local function text(number)
   if number ~= now then return string.format('%.0f', number) end
@@ -167,6 +168,7 @@ end
 local function flush()
   if next(touched) then show_heads() end
   for key, members in pairs(places) do place(key, members) end
+  if places[K.stopped('dead')] then forget_notices() end
   if next(counts) then add_up(K.counts(), counts) end
   if next(figures) then add_up(K.figures(), figures) end
   for minute, named in pairs(minutes) do write_minute(minute, named) end

@@ -68,11 +68,11 @@ local function places_of(pool)
   return places
 end
 
--- The same of all pools: one with any has told when it is due.
+-- The same of all pools: one with any has told when it is due. (What has a name with "@" is no pool.)
 local function pending_places()
   local places = {}
   for _, field in ipairs(redis.call('HKEYS', K.meta())) do
-    local pool = string.match(field, '^due:(.*)$')
+    local pool = string.match(field, '^due:([^@].*)$')
     for _, place in ipairs(pool and places_of(pool) or {}) do places[#places + 1] = place end
   end
   return places

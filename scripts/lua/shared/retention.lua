@@ -43,6 +43,7 @@ local function retire(state, most)
   local ids, due = outlived(state, most)
   if #ids == 0 then return 0, due end
   tick() -- so that the clock tells of it
+  if state == 'dead' and #ids == redis.call('ZCARD', K.stopped('dead')) then queued(NOTICES, math.huge) end
   if state == 'succeeded' then
     redis.call('LTRIM', K.succeeded(), #ids, -1)
     if redis.call('EXISTS', K.succeeded()) == 1 then
