@@ -8,11 +8,12 @@ PARALLEL ?= -n auto
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint fakeredis cluster redis suite mutants bench clean
+.PHONY: help demo test lint fakeredis cluster redis suite soak mutants bench clean
 
 help:
 	@echo "make demo    a real server, two workers and the API; a real import, watched, ends by itself (ARGS=--stay keeps it up)"
 	@echo "make test    lint, types, and all tests on every kind of server; single legs: lint fakeredis cluster redis suite"
+	@echo "make soak    the tests that draw samples, with many: an hour on two cores (ARGS='tests/test_cron_brute.py' only those)"
 	@echo "make mutants what the tests notice: each small mistake in the Lua scripts, one by one (ARGS='--sample 60' tries 60)"
 	@echo "make bench   figures of this machine: the scripts, one worker, pages of jobs, the cron engine"
 	@echo "make clean   remove what these made"
@@ -49,6 +50,11 @@ suite: .venv/test.ready
 	@.ci/need-postgresql
 	@echo "== the whole suite on the embedded server"
 	@$(PYTEST) $(PARALLEL)
+
+# The normal suite takes few samples of what is drawn by a seed; here are many. TENURE_SOAK=0.1 takes a tenth.
+TENURE_SOAK ?= 1
+soak: .venv/test.ready
+	@TENURE_SOAK=$(TENURE_SOAK) $(PYTEST) $(PARALLEL) $(or $(ARGS),tests/test_cron_brute.py tests/test_simulation.py tests/soak)
 
 # Half an hour on two cores. Not part of the tests: it judges them.
 mutants: .venv/test.ready

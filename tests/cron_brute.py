@@ -10,6 +10,7 @@ import calendar
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from random import Random
 from zoneinfo import ZoneInfo
 
@@ -34,10 +35,10 @@ class Meaning:
             reading.minute in self.minutes
             and reading.hour in self.hours
             and reading.second in self.seconds
-            and self._matches_day(reading.date())
+            and self.matches_day(reading.date())
         )
 
-    def _matches_day(self, day: date) -> bool:
+    def matches_day(self, day: date) -> bool:
         if day not in self._days:
             self._days[day] = day.month in self.months and self.day(day)
         return self._days[day]
@@ -54,6 +55,22 @@ class Walk:
         while at < end + margin:
             self.readings.append((at, at.astimezone(zone).replace(tzinfo=None, fold=0)))
             at += self.unit
+        self._parts = [
+            (nth, reading.minute, reading.hour, reading.second, reading.date())
+            for nth, (_, reading) in enumerate(self.readings)
+        ]
+        self._last_pass = {reading: nth for nth, (_, reading) in enumerate(self.readings)}
+        self._gaps: dict[int, datetime] = {}
+        """Steps before which readings are left out, and the first of those."""
+        self._again: set[int] = set()
+        """Steps at which the clock shows what it has shown before."""
+        expected = previous = self.readings[0][1]
+        for nth, (_, reading) in enumerate(self.readings):
+            if reading > previous + self.unit:
+                self._gaps[nth] = previous + self.unit
+            if reading < expected:
+                self._again.add(nth)
+            expected, previous = max(expected, reading + self.unit), reading
 
     def plan(self, meaning: Meaning, dst: str) -> tuple[list[datetime], list[datetime]]:
         """The fires and the skipped instants of the window."""
@@ -64,35 +81,40 @@ class Walk:
     def _inside(self, instants: Iterable[datetime]) -> list[datetime]:
         return [at for at in sorted(instants) if self.start <= at < self.end]
 
+    def _matching(self, meaning: Meaning) -> list[int]:
+        minutes, hours, seconds = meaning.minutes, meaning.hours, meaning.seconds
+        return [
+            nth
+            for nth, minute, hour, second, day in self._parts
+            if minute in minutes and hour in hours and second in seconds and meaning.matches_day(day)
+        ]
+
     def _rhythm(self, meaning: Meaning, dst: str) -> tuple[list[datetime], list[datetime]]:
-        return [at for at, reading in self.readings if meaning.matches(reading)], []
+        return [self.readings[nth][0] for nth in self._matching(meaning)], []
 
     def _standard(self, meaning: Meaning, dst: str) -> tuple[list[datetime], list[datetime]]:
-        fires: list[datetime] = []
-        skipped: list[datetime] = []
-        expected = self.readings[0][1]  # the first reading the clock has not shown yet
-        for at, reading in self.readings:
-            if reading > expected and self._missing(meaning, expected, reading):
-                (skipped if dst == "skip" else fires).append(at)
-            if meaning.matches(reading):
-                if reading < expected:
-                    skipped.append(at)
-                elif at not in fires[-1:]:
-                    fires.append(at)
-            expected = max(expected, reading + self.unit)
-        return fires, skipped
+        matching = self._matching(meaning)
+        fires = {self.readings[nth][0] for nth in matching if nth not in self._again}
+        skipped = [self.readings[nth][0] for nth in matching if nth in self._again]
+        for nth, missing in self._gaps.items():
+            at, reading = self.readings[nth]
+            if self._missing(meaning, missing, reading):
+                skipped.append(at)
+                if dst != "skip":
+                    fires.add(at)
+        return [*fires], skipped
 
     def _quartz(self, meaning: Meaning, dst: str) -> tuple[list[datetime], list[datetime]]:
-        second_pass = {reading: at for at, reading in self.readings}
         fires: list[datetime] = []
         skipped: list[datetime] = []
-        previous = self.readings[0][1]
-        for at, reading in self.readings:
-            if meaning.matches(reading):
-                (fires if second_pass[reading] == at else skipped).append(at)
-            if self._missing(meaning, previous + self.unit, reading):
-                skipped.append(at)
-            previous = reading
+        for nth in self._matching(meaning):
+            at, reading = self.readings[nth]
+            (fires if self._last_pass[reading] == nth else skipped).append(at)
+        skipped += [
+            self.readings[nth][0]
+            for nth, missing in self._gaps.items()
+            if self._missing(meaning, missing, self.readings[nth][1])
+        ]
         return fires, skipped
 
     def _missing(self, meaning: Meaning, reading: datetime, end: datetime) -> bool:
@@ -222,6 +244,7 @@ def _crontab_days(random: Random) -> tuple[str, str, DayRule]:
     return date_text, weekday_text, lambda day: date_rule(day) or weekday_rule(day)
 
 
+@cache
 def changes(tz: str, years: range) -> list[datetime]:
     """The instants, to the hour, at which a zone's offset changes."""
     zone, hour = ZoneInfo(tz), timedelta(hours=1)

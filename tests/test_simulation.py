@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import pytest
@@ -11,8 +10,9 @@ from tenure.lease.ledgers import Ledgers
 from tenure.testing import Server, wipe
 
 from .simulation import TENANTS, World
+from .soak.size import seeds
 
-SEEDS = int(os.environ.get("TENURE_SEEDS", "8"))
+SEEDS = seeds(8, 500)
 STEPS = 250
 
 
@@ -24,7 +24,7 @@ def live(server: Server, ledgers: Ledgers, seed: int) -> World:
         check(world)
     except Exception as exc:
         story = "\n".join(world.events[-30:])
-        again = f"TENURE_SEEDS={seed + 1} python -m pytest tests/test_simulation.py"
+        again = f"TENURE_SEED={seed} python -m pytest tests/test_simulation.py"
         raise AssertionError(f"seed {seed}: {exc}\nthe last events:\n{story}\nsee it again: {again}") from exc
     finally:
         wipe(server.redis, world.namespace)
@@ -51,9 +51,11 @@ def check(world: World) -> None:
 
 def test_nothing_is_lost_or_done_twice_whoever_dies(tenure_server: Server, ledgers: Ledgers) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(SEEDS):
+    for seed in SEEDS:
         seen += live(tenure_server, ledgers, seed).seen
 
+    if len(SEEDS) == 1:
+        return  # one that was asked for
     expected = {
         *(
             "death",
