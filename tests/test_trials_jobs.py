@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from tenure.lease.outcome import Fail, GiveBack, Lose, Succeed
 from tenure.lease.payload import pack_args, unpack_args
 from tenure.scripts.errors import BadInput, NotFound, StoreUnreachable, TenureError
 from tenure.settings import Settings
-from tenure.testing import START, Server
+from tenure.testing import START, Died, Faults, Server
 
 from .given import At, claim, claimed_ids, running
 from .test_worker import Shop, Start, env, shop, worker
@@ -176,6 +177,25 @@ def test_a_call_that_outlasts_the_client_is_sent_again_and_is_one_job(server: Ow
     assert {answer.id for answer in answers} == {job.id}
     assert ledger.counts() == {("report", "pending"): 1}
     app.close()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("script", ["enqueue", "index_put", "claim"])
+def test_a_delayed_job_whose_helpers_die_on_its_way_is_one_job_and_runs_once(
+    ledger: Ledger, at: At, faults: Faults, script: str, when: str
+) -> None:
+    """080: it is not moved when it is due, so nobody can die in between; a crash at a call leaves one job or none."""
+    (faults.die_before if when == "before" else faults.die_after)(script)
+    with suppress(Died):
+        ledger.enqueue(NewJob("report", when=START + MINUTE))
+        at(START + MINUTE).claim("advance", "dies")
+    assert faults.calls[-1] == script, "there it died"
+
+    later = at(START + MINUTE + LEASE)
+    later.reap()
+    ran = claimed_ids(later, 9) + claimed_ids(later, 9)
+
+    assert len(ran) == sum(ledger.counts().values()) == (0 if (script, when) == ("enqueue", "before") else 1)
 
 
 # -- CLIENT: values and names on their way ----------------------------------------------------------------------------
