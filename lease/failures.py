@@ -230,7 +230,9 @@ def _cluster(one: list[Any]) -> FailureGroup:
 
 def _check_number(what: str, number: int, least: int, most: int) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadInput(f"{what} {number!r:.40} is out of range: {least} to {most}")
+        raise BadInput(
+            f"{what} {number!r:.40} is out of range: {least} to {most}", hint=f"{what}={least} or more"
+        )
 
 
 # Cursors of the pages that this module makes itself, wrapped so that nobody builds one.

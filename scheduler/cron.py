@@ -171,6 +171,8 @@ def _understood(text: str) -> tuple[str, Readings]:
 
 def _floor(moment: datetime) -> int:
     """Whole epoch seconds of an aware datetime, exact where `timestamp()` would round."""
+    if not isinstance(moment, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(f"{moment!r:.60} is not a datetime", hint="give an aware datetime, such as one in UTC")
     if moment.tzinfo is None:
         raise BadInput(
             f"{moment.isoformat()} has no time zone", hint="give an aware datetime, such as one in UTC"

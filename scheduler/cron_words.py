@@ -24,7 +24,10 @@ def describe(schedule: Schedule, language: Language) -> str:
         case "zh":
             return cron_words_zh.phrase(schedule, clock_times(schedule))
         case _:
-            raise BadInput(f"language {language!r} is not one of {', '.join(get_args(Language))}")
+            raise BadInput(
+                f"language {language!r:.40} is not one of {', '.join(get_args(Language))}",
+                hint="the default is 'en'",
+            )
 
 
 def clock_times(schedule: Schedule) -> list[str]:

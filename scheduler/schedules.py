@@ -412,16 +412,16 @@ def check_triggers(triggers: Sequence[Trigger]) -> Sequence[Trigger]:
         if not isinstance(trigger, Trigger):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(f"{trigger!r:.60} is no trigger", hint="Trigger('default', '0 0 2 * * ?')")
     names = [trigger.name for trigger in triggers]
-    if not names or len(set(names)) < len(names):
-        raise BadInput(
-            f"triggers {names} must be at least one, with names of their own", hint="name them 'a', 'b', ..."
-        )
     for name in names:
         if not isinstance(name, str) or not _TRIGGER.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(
                 f"trigger name {name!r:.60} is not allowed: lower-case letters, digits, '_' and '-', at most 63",
                 hint="leave it out for 'default'",
             )
+    if not names or len(set(names)) < len(names):
+        raise BadInput(
+            f"triggers {names} must be at least one, with names of their own", hint="name them 'a', 'b', ..."
+        )
     return triggers
 
 

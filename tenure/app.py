@@ -61,6 +61,7 @@ from .scheduler.schedules import DEFAULT_TRIGGER
 from .scheduler.trigger import Trigger
 from .scripts import Scripts
 from .scripts.errors import BadInput, JobFailed, StoreUnreachable, TenureError
+from .scripts.kinds import of_kind
 from .settings import Settings, safe_url
 from .store_check import StoreCheck
 from .tenant_book import TenantBook
@@ -412,6 +413,7 @@ class Tenure:
             raise _unknown_outcome(exc, said, _hint_of(job.id, options)) from exc
         return Job(self, options.tenant, answer.id, answer.created, self.store.facts.durability)
 
+    @of_kind
     def enqueue_many(self, calls: Iterable[TaskCall[R]]) -> list[Job[R] | TenureError]:
         """Make many jobs, 1,000 to a round trip; the answers stand in the order of the calls, and so do the jobs.
 
@@ -516,6 +518,7 @@ class Tenure:
     def ledger(self, tenant: str = "default") -> Ledger:
         return self.ledgers().of(tenant)
 
+    @of_kind
     def lease(
         self, name: str, ttl: Duration = "30s", wait: Duration = 0, tenant: str = "default"
     ) -> AbstractContextManager[NamedLease]:
@@ -546,6 +549,7 @@ class Tenure:
             "settings": {**self.settings.shown()},
         }
 
+    @of_kind
     def hold(
         self,
         *,
@@ -563,10 +567,12 @@ class Tenure:
         """
         return self._holds.add(pool=pool, task=task, tenant=tenant, reason=reason, until=until, by=by)
 
+    @of_kind
     def release(self, *, pool: str | None = None, task: str | None = None, tenant: str | None = None) -> bool:
         """End a hold: the jobs count again where they stand. Answers whether there was one."""
         return self._holds.remove(pool=pool, task=task, tenant=tenant)
 
+    @of_kind
     def holds(self, tenant: str = "default") -> Sequence[Hold]:
         """What is held in a tenant."""
         return self._holds.list(tenant)

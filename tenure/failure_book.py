@@ -10,11 +10,13 @@ from .lease.failures import FailurePage, Failures
 from .lease.replay import ReplayConditions, ReplayPreview, Replays
 from .lease.who import who
 from .scripts.errors import BadInput
+from .scripts.kinds import checked
 
 if TYPE_CHECKING:
     from .app import Tenure
 
 
+@checked
 class FailureBook:
     def __init__(self, app: Tenure) -> None:
         self._app = app

@@ -8,11 +8,13 @@ from .lease.instance_view import InstanceView
 from .lease.instances import Instances
 from .lease.who import who
 from .lease.why import Why
+from .scripts.kinds import checked
 
 if TYPE_CHECKING:
     from .app import Tenure
 
 
+@checked
 class InstanceBook:
     """What changes an instance takes `by`, who does it (this process's user and host if it is left out)."""
 

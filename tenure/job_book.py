@@ -19,8 +19,10 @@ from .lease.tasks import check_priority
 from .lease.who import who
 from .lease.why import Why, why
 from .scripts.errors import BadInput
+from .scripts.kinds import checked
 
 
+@checked
 class JobBook(FailureBook):
     """What changes a job takes `by`, who does it (this process's user and host if it is left out), for its history."""
 

@@ -23,6 +23,7 @@ from .scheduler.trigger import Trigger
 from .scheduler.why import why
 from .scripts.errors import BadInput, NotFound, StoreUnreachable, TenureError
 from .scripts.keys import check_tenant
+from .scripts.kinds import checked
 
 if TYPE_CHECKING:
     from .app import Tenure
@@ -77,6 +78,7 @@ def _one_of(job_key: JobKey | str | None, group: str | None) -> bool:
     return group is not None
 
 
+@checked
 class ScheduleBook:
     def __init__(self, app: Tenure) -> None:
         self._app = app

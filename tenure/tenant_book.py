@@ -10,12 +10,14 @@ from .lease.durations import Duration
 from .lease.requests import epoch_ms
 from .lease.retention import Keep, Retention
 from .scheduler.switch import Scheduling, Switch
+from .scripts.kinds import checked
 from .scripts.states import State
 
 if TYPE_CHECKING:
     from .app import Tenure
 
 
+@checked
 class TenantBook:
     def __init__(self, app: Tenure) -> None:
         self._app = app
