@@ -365,6 +365,15 @@ def test_a_full_server_still_logs_the_end_of_a_job(fired: Clockwork, fill: Calla
     assert fired.said() == [("Executed", None, True)]
 
 
+def test_entries_are_short_and_none_is_missed(seven: Clockwork, tenure_server: Server) -> None:
+    redis: Any = tenure_server.redis
+    keys, newest = seven.ledger(START).keys, seven.log()[-1]
+
+    stored = redis.lindex(keys("entries", month=month(FIRST), job_key=KEY), -1)
+    assert stored.decode() == f"{newest.position} E default {newest.fire_time} 1"
+    assert not redis.hexists(keys.home, "unlogged")
+
+
 def test_a_months_log_goes_by_itself(fired: Clockwork, tenure_server: Server) -> None:
     redis: Any = tenure_server.redis
     fired.end(FIRST, Succeed())
@@ -410,6 +419,12 @@ def test_a_page_goes_on_where_it_was_though_new_entries_come(seven: Clockwork) -
 
     times = [one.fire_time for one in [*first.items, *second.items]]
     assert times == [FIRST + minute * MINUTE for minute in (6, 5, 4, 3, 2, 1)]
+
+
+def test_after_the_oldest_there_is_nothing(seven: Clockwork) -> None:
+    *_, oldest = seven.schedules().logs(KEY, month=month(START)).items
+
+    assert seven.schedules().logs(KEY, month=month(START), cursor=oldest.position).items == []
 
 
 def test_the_log_of_a_deleted_schedule_is_still_read(seven: Clockwork) -> None:
