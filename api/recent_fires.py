@@ -18,7 +18,7 @@ SILENT_MONTHS = 12
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a page begins: a month (YYYYMM), and a position in it to go down from (-1: its end)."""
+    """Where a page begins: a month (YYYYMM), and an instant in it to go down from (epoch ms; -1: its end)."""
 
     month: str
     before: int = -1

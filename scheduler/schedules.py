@@ -336,7 +336,8 @@ class Schedules:
         limit: int = 50,
         before: int = -1,
     ) -> tuple[Sequence[Fire], int | None]:
-        """Fire records of one trigger in a UTC month (YYYYMM), newest first, and where the next page starts.
+        """Fire records of one trigger in a UTC month (YYYYMM), newest first, from before an instant (epoch ms; -1: the
+        newest) on, and where the next page starts.
 
         A deleted schedule's are read under the name of the trigger. Raises NotFound if there is nothing of that name.
         """
@@ -344,12 +345,19 @@ class Schedules:
         name = trigger or (
             self.get(key).definition.triggers[0].name if self._stored(key).fields else DEFAULT_TRIGGER
         )
-        reply = self._run(
-            "fires_read", (), job_key=str(key), trigger=name, month=month, before=before, limit=limit
+        more, _now, _born, *records = self._run(
+            "fires_read",
+            (),
+            job_key=str(key),
+            trigger=name,
+            month=month,
+            before="" if before < 0 else before,
+            limit=limit,
         )
-        if not reply[1:]:
+        if not records:
             self.get(key)
-        return [_fire(name, record) for record in reply[1:]], int(reply[0]) if reply[0] else None
+        found = [_fire(name, record) for record in records]
+        return found, found[-1].fire_time if more else None
 
     def logs(
         self, job_key: JobKey | str, *, month: str, limit: int = 50, cursor: str | None = None

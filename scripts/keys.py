@@ -251,6 +251,13 @@ TENANT_KEYS = (
         "execution log of a schedule's fires of a UTC month: what was skipped, and how fired jobs ended",
         "431 days after its first entry",
     ),
+    Key(
+        "books",
+        "books",
+        "zset",
+        "fire records and logs of a month, by the clock of their last record",
+        "with the list, or when another begins",
+    ),
     Key("lease", "l:{name}", "hash", "a named lease: owner, fence, expiry", "release, the reaper"),
     Key("leases", "leases", "zset", "named leases by expiry", "release, the reaper"),
     Key(

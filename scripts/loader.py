@@ -49,6 +49,7 @@ SHARED = (
     "keys",
     "attempt",
     "history",
+    "books",
     "log",
     "notices",
     "move",

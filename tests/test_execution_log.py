@@ -378,8 +378,69 @@ def test_a_months_log_goes_by_itself(fired: Clockwork, tenure_server: Server) ->
     redis: Any = tenure_server.redis
     fired.end(FIRST, Succeed())
 
-    left = redis.ttl(fired.ledger(START).keys("entries", month=month(FIRST), job_key=KEY))
-    assert 430 * 86_400 < left <= 431 * 86_400
+    key = fired.ledger(START).keys("entries", month=month(FIRST), job_key=KEY)
+    assert 430 * 86_400 < redis.ttl(key) <= 431 * 86_400
+    redis.persist(key)
+    fired.fire(FIRST + MINUTE)
+    fired.end(FIRST + MINUTE, Succeed())
+    assert redis.ttl(key) == -1  # only the first entry says how long
+
+
+# -- books ------------------------------------------------------------------------------------------------------------
+
+
+def books(clockwork: Clockwork) -> dict[str, int]:
+    redis: Any = clockwork.ledgers.scripts.redis
+    found = redis.zrange(clockwork.ledger(START).keys("books"), 0, -1, withscores=True)
+    return {name.decode(): int(clock) for name, clock in found}
+
+
+def test_a_book_is_known_by_the_clock_of_its_last_record(fired: Clockwork) -> None:
+    fires, log = f"f:202609:default:{KEY}", f"xl:202609:{KEY}"
+    at_fire = books(fired)
+    fired.end(FIRST, Succeed())
+    at_end = books(fired)
+
+    assert at_fire.keys() == {fires}
+    assert at_end == {fires: at_fire[fires], log: int(fired.log()[0].position) + 1}
+    fired.fire(FIRST + MINUTE)
+    assert books(fired)[fires] > at_end[log] == books(fired)[log]
+
+
+def test_books_that_have_gone_by_their_time_are_forgotten(fired: Clockwork, tenure_server: Server) -> None:
+    redis: Any = tenure_server.redis
+    gone = {"f:202501:a:old", "xl:202501:old", "f:202502:a:old"}
+    redis.zadd(fired.ledger(START).keys("books"), {name: at for at, name in enumerate(sorted(gone))})
+
+    fired.end(FIRST, Succeed())  # begins the log
+    assert len(gone & books(fired).keys()) == 1
+    fired.put([Trigger("other", "0 * * * * ?")], now=FIRST)
+    fired.fire(FIRST + MINUTE)  # begins the records of another trigger
+
+    assert books(fired).keys() == {f"f:202609:default:{KEY}", f"f:202609:other:{KEY}", f"xl:202609:{KEY}"}
+
+
+def test_fire_records_that_go_after_thirteen_months_are_in_no_book(clockwork: Clockwork) -> None:
+    year_ago = START - 396 * DAY
+    clockwork.put([Trigger("default", at="2025-08-22T00:00:00Z")], now=year_ago)
+    clockwork.fire(START - 395 * DAY)
+    assert books(clockwork).keys() == {f"f:202508:default:{KEY}"}
+
+    clockwork.put(now=START)
+    clockwork.fire(FIRST)
+
+    assert books(clockwork).keys() == {f"f:202609:default:{KEY}"}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 8])
+def test_fire_records_are_paged_by_their_instants(seven: Clockwork, limit: int) -> None:
+    found: list[int] = []
+    before: int | None = -1
+    while before is not None:
+        records, before = seven.schedules().fires(KEY, month="202609", limit=limit, before=before)
+        found += [one.fire_time for one in records]
+
+    assert found == [FIRST + minute * MINUTE for minute in reversed(range(7))]
 
 
 # -- read -------------------------------------------------------------------------------------------------------------
@@ -537,6 +598,14 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "an end that has not come": (
         lambda redis, key: redis.hset(key("row", id=fire_id("acme", KEY, "default", FIRST)), "s", "pending"),
         "the log tells the end of",
+    ),
+    "a book that nobody knows": (
+        lambda redis, key: redis.zrem(key("books"), f"xl:202609:{KEY}"),
+        f"nobody knows of the book xl:202609:{KEY}",
+    ),
+    "a book ahead of the clock": (
+        lambda redis, key: redis.zadd(key("books"), {f"xl:202609:{KEY}": 2 * LATER}),
+        "was written ahead of the tenant clock",
     ),
     "a job that is no fire": (
         lambda redis, key: redis.hset(key("row", id=fire_id("acme", KEY, "default", FIRST)), "ft", FIRST + 1),

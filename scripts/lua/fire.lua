@@ -86,7 +86,7 @@ for _, step in ipairs(steps) do
   else
     local job = create(step.id, task, pool, due_of(step), step.fields)
     announce(job)
-    if ENDED[job.state] then log_end(job) end
+    if ENDED[job.state] then log.finish(job) end
     record_fire(job_key, trigger, step.month,
       {step.first, step.outcome, step.reason, step.id, text(now), scheduler, '', '1'})
     redis.call('HSET', key, 'last:' .. trigger, step.first, 'job', step.id)

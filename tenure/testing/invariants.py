@@ -23,7 +23,7 @@ from ..scripts.states import BY_HAND, ENDED, Cause, DeadReason, State
 from .compare import same as _same
 from .dump import Dump
 from .lines import due_work_is_advertised, keys_are_held_by_those_who_run, lines_follow_from_rows
-from .logged import the_log_tells_of_fires
+from .logged import books_are_known, the_log_tells_of_fires
 
 BAND = 1 << 42
 SAFE_INTEGER = 1 << 53
@@ -707,6 +707,7 @@ _RULES: tuple[Callable[[Tenant], Said], ...] = (
     _triggers_stand_by_next_fire,
     _fires_are_recorded_once,
     the_log_tells_of_fires,
+    books_are_known,
 )
 
 

@@ -101,3 +101,16 @@ def _records(tenant: Tenant) -> Iterator[tuple[Any, ...]]:
             instant, _outcome, reason, job, _at, _scheduler, until, count = record.decode().split(" ")
             last = int(instant) if until == "-" else int(until)
             yield job_key, trigger, int(instant), last, int(count), reason, job
+
+
+def books_are_known(tenant: Tenant) -> Said:
+    """Each list that records were added to is known by name, and stands at a clock that has been."""
+    books = {name.decode(): score for name, score in tenant.one("books", {}).items()}
+    lists = {f"f:{':'.join(name)}" for name in tenant.all("fires")}
+    lists |= {f"xl:{':'.join(name)}" for name in tenant.all("entries")}
+    for name in lists - books.keys():
+        yield "I43", f"nobody knows of the book {name}"
+    clock = int(tenant.one("meta", {}).get(b"clock", 0))
+    for name, written in books.items():
+        if written > clock:
+            yield "I8", f"book {name} was written ahead of the tenant clock"

@@ -13,8 +13,10 @@ local function record_fire(job_key, trigger, month, parts)
   for at, part in ipairs(parts) do
     if part == '' then parts[at] = '-' end
   end
-  if redis.call('RPUSH', K.fires(month, trigger, job_key), table.concat(parts, ' ')) > 1 then return end
-  redis.call('UNLINK', K.fires(months_before(month, KEEP_MONTHS), trigger, job_key))
+  local key = K.fires(month, trigger, job_key)
+  local is_new = redis.call('RPUSH', key, table.concat(parts, ' ')) == 1
+  if is_new then redis.call('UNLINK', K.fires(months_before(month, KEEP_MONTHS), trigger, job_key)) end
+  books.written(key, is_new)
 end
 
 -- Nobody writes to a deleted schedule's records any more: they go by themselves when they would have gone. An expiry that is
@@ -29,7 +31,7 @@ end
 local function record_passed(job_key, trigger, scheduler, reason, month, first, last, count)
   record_fire(job_key, trigger, month,
     {first, 'skipped', reason, '', text(now), scheduler, count == '1' and '' or last, count})
-  if reason ~= 'unobserved' then log_skip(job_key, trigger, reason, month, first, last, count) end
+  if reason ~= 'unobserved' then log.skip(job_key, trigger, reason, month, first, last, count) end
 end
 
 -- What is due of each trigger and is passed over, as callers work it out: from `at` on in the arguments, for each trigger its

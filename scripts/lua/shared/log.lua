@@ -12,19 +12,22 @@
 local ENTRY_BYTES = 400 -- so much of an error is kept
 local KEEP_ENTRIES = 431 * 86400 -- thirteen months after the last day of its month; nothing depends on it but memory
 
+local log = {}
+
 -- A log that cannot be written (somebody put another value in its place) changes nothing of what it tells of.
-local function log(month, job_key, entry)
+local function write(month, job_key, entry)
   local key = K.entries(month, job_key)
   local length = redis.pcall('RPUSH', key, tick() .. ' ' .. entry)
-  if length == 1 then
-    redis.call('EXPIRE', key, KEEP_ENTRIES)
-  elseif type(length) == 'table' then
+  if type(length) == 'table' then
     redis.call('HINCRBY', K.meta(), 'unlogged', 1)
+  else
+    if length == 1 then redis.call('EXPIRE', key, KEEP_ENTRIES) end
+    books.written(key, length == 1)
   end
 end
 
-local function log_skip(job_key, trigger, reason, month, first, last, count)
-  log(month, job_key, table.concat({'S', trigger, first, count == '1' and '-' or last, count, reason}, ' '))
+function log.skip(job_key, trigger, reason, month, first, last, count)
+  write(month, job_key, table.concat({'S', trigger, first, count == '1' and '-' or last, count, reason}, ' '))
 end
 
 local function last_words(job)
@@ -33,7 +36,7 @@ local function last_words(job)
 end
 
 -- A job that was fired for a planned instant has come to its end.
-local function log_end(job)
+function log.finish(job)
   local trigger, job_key = string.match(get_blob(job, 'fire'), '^(.-):(.*)$')
   local parts = {job.state == 'succeeded' and 'E' or 'F', trigger, job.fire_time, job.generation}
   if job.state ~= 'succeeded' then
@@ -41,5 +44,5 @@ local function log_end(job)
   end
   local entry, words = table.concat(parts, ' '), string.sub(last_words(job), 1, ENTRY_BYTES)
   if words ~= '' then entry = entry .. '\n' .. words end
-  log(job.log_month, job_key, entry)
+  write(job.log_month, job_key, entry)
 end

@@ -87,7 +87,7 @@ local function move(operation, job, lease_until)
   arrive(job, to)
   set(job, 'revision', text(job.revision + 1))
   if comes_back and to ~= 'pending' and not ENDED[from] then turn_away(job, to) end -- else the retry is the new round
-  if job.log_month and ENDED[to] and not ENDED[from] then log_end(job) end
+  if job.log_month and ENDED[to] and not ENDED[from] then log.finish(job) end
   join_set(job, lease_until)
   if to == 'dead' then mourn(job) end
   count(job.task, from, -1)
