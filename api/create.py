@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 from ..scripts.errors import TenureError
 from .background import Background
 from .batches import BatchResource
+from .calendars import CalendarResource
 from .chain import ChainResource
 from .events import Events
 from .failures import FailureResource
@@ -62,7 +63,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
     jobs, instances = Jobs(app), InstanceResource(app)
     batches, replays = BatchResource(app), ReplayResource(app)
     tenants, retention, chains = Tenants(app), RetentionResource(app), ChainResource(app)
-    holds = HoldResource(app)
+    holds, calendars = HoldResource(app), CalendarResource(app)
     return [
         resource("/tasks", get=Tasks(app).list),
         resource("/background-tasks", get=background.list, post=background.start),
@@ -107,6 +108,8 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/schedules/{job_key}/fires", get=schedules.fires),
         resource("/schedules/{job_key}/logs", get=schedules.logs),
         resource("/schedules/{job_key}/why", get=schedules.why),
+        resource("/calendars", get=calendars.list),
+        resource("/calendars/{name}", get=calendars.get, put=calendars.put, delete=calendars.delete),
         resource("/tenants", get=tenants.list),
         resource("/tenants/{tenant}/scheduling", get=tenants.get, put=tenants.put),
         Route("/livez", health.livez),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from starlette.requests import Request
 
-from ..scripts.errors import BadInput, StalePlan
+from ..scripts.errors import BadInput, NotFound, StalePlan
 from .refusals import PreconditionFailed
 
 NEW = 0
@@ -41,6 +41,19 @@ def expected_revision(request: Request) -> int | None:
             f"If-Match {header!r:.60} is not one ETag as given here", hint='send it like If-Match: "3"'
         )
     return int(found[1])
+
+
+def seen_revision(request: Request, stands: Callable[[], int]) -> int | None:
+    """As `expected_revision`; where anything will do, but something, what `stands` answers.
+
+    Raises StalePlan where that raises NotFound.
+    """
+    if not any_wanted(request):
+        return expected_revision(request)
+    try:
+        return stands()
+    except NotFound as exc:
+        raise StalePlan(f"{exc}, and If-Match asks for one", hint="leave If-Match out to make it") from None
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from ..lease.instants import parse_instant
 from ..lease.jobs import FIRE
-from ..lease.ledgers import Ledgers
 from ..lease.requests import Options, epoch_ms
+from ..scheduler.calendar_store import Calendars
 from ..scheduler.cron_words import Language
 from ..scheduler.definition import OVERLAPS
 from ..scheduler.execution_log import LONGEST, check_month, check_position
@@ -21,16 +21,17 @@ from ..scheduler.misfire import read_misfire
 from ..scheduler.pausing import pause, resume, run
 from ..scheduler.plan import month
 from ..scheduler.schedules import DEFAULT_TRIGGER, Schedules, check_triggers
-from ..scheduler.trigger import BadTrigger, Trigger
+from ..scheduler.times import Times
+from ..scheduler.trigger import BadTrigger, Trigger, names_of
 from ..scheduler.why import why
-from ..scripts.errors import NotFound, StalePlan
+from ..scripts.errors import NotFound
 from . import schedule_views, views
 from .calls import CALL, read_call
 from .fields import Fields
 from .needs import App
 from .paging import read_cursor, write_cursor
 from .plain import Json, escaped, instant
-from .preconditions import any_wanted, asked_for, etag, expected_revision
+from .preconditions import asked_for, etag, expected_revision, seen_revision
 from .recent_fires import read_place, recent_fires, write_place
 from .routing import answer, link
 from .who import who
@@ -82,11 +83,11 @@ class ScheduleResource:
         key = _job_key(request)
         fields = Fields.of_body(body, PUT, later=PUT_LATER)
         call = read_call(fields, self._app.registry)
-        triggers = _triggers(fields)
+        tenant, reason = fields.tenant(), fields.text("reason")
+        triggers = self._triggers(fields, tenant)
         with fields.checking("misfire"):
             read_misfire(fields.raw("misfire") or "fire_once")
         overlap = fields.choice("overlap", OVERLAPS, "allow")
-        tenant, reason = fields.tenant(), fields.text("reason")
         fields.done()
         assert call
         schedules = self._of(tenant)
@@ -100,7 +101,7 @@ class ScheduleResource:
                 options=Options(tenant=tenant),
                 misfire=fields.raw("misfire") or "fire_once",
                 overlap=overlap,
-                expected_revision=_expected(request, schedules, key),
+                expected_revision=seen_revision(request, lambda: schedules.get(key).revision),
                 by=who(request),
                 reason=reason or "",
             )
@@ -130,10 +131,12 @@ class ScheduleResource:
     def preview(self, request: Request, body: bytes) -> Response:
         """When triggers would fire, before anything is stored; those that count from when they are stored, from now."""
         fields = Fields.of_body(body, ("triggers", "count", "tenant"))
-        triggers, count = _triggers(fields), fields.number("count", 5, 1, 100)
-        fields.tenant()
+        tenant, count = fields.tenant(), fields.number("count", 5, 1, 100)
+        triggers = self._triggers(fields, tenant)
         fields.done()
-        return answer({"items": [_previewed(one, count, self._app.ledgers()) for one in triggers]})
+        calendars = Calendars(self._app.ledger(tenant)).named(names_of(triggers))
+        now = self._app.ledgers().index.take(FIRE, 0).now_ms
+        return answer({"items": [_previewed(one, one.times(now, calendars), now, count) for one in triggers]})
 
     def pause(self, request: Request, body: bytes) -> Response:
         """Nothing of it fires from now on; a paused one stays so."""
@@ -149,7 +152,13 @@ class ScheduleResource:
         fields.done()
         schedules = self._of(tenant)
         with asked_for(request):
-            turn(schedules, key, by=who(request), reason=reason, expected=_expected(request, schedules, key))
+            turn(
+                schedules,
+                key,
+                by=who(request),
+                reason=reason,
+                expected=seen_revision(request, lambda: schedules.get(key).revision),
+            )
         view = schedules.get(key)
         log.info("schedule %s is %s: %s", key, "paused" if view.paused else "not paused", escaped(reason))
         return answer(schedule_views.schedule(view), ETag=etag(view.revision))
@@ -217,19 +226,24 @@ class ScheduleResource:
     def _of(self, tenant: str) -> Schedules:
         return Schedules(self._app.ledger(tenant))
 
+    def _triggers(self, fields: Fields, tenant: str) -> Sequence[Trigger]:
+        """The triggers of a body, each checked in each of its fields."""
+        read = [(one, _trigger(one)) for one in fields.objects("triggers", tuple(TRIGGER), most=100)]
+        triggers = [trigger for _, trigger in read if trigger is not None]
+        if len(triggers) == len(read):
+            with fields.checking("triggers"):
+                check_triggers(triggers)
+        if fields.fine("tenant") and (names := set(names_of(triggers))):
+            stored = Calendars(self._app.ledger(tenant)).named(names)
+            for one, trigger in read:
+                if trigger is not None:
+                    with one.checking("calendar"):
+                        trigger.times(0, stored)
+        return triggers
+
 
 def _job_key(request: Request) -> JobKey:
     return JobKey.parse(request.path_params["job_key"])
-
-
-def _triggers(fields: Fields) -> list[Trigger]:
-    """The triggers of a body, each checked in each of its fields."""
-    read = [_trigger(one) for one in fields.objects("triggers", tuple(TRIGGER), most=100)]
-    triggers = [one for one in read if one is not None]
-    if len(triggers) == len(read):
-        with fields.checking("triggers"):
-            check_triggers(triggers)
-    return triggers
 
 
 def _trigger(one: Fields) -> Trigger | None:
@@ -245,20 +259,10 @@ def _trigger(one: Fields) -> Trigger | None:
     return None
 
 
-def _previewed(trigger: Trigger, count: int, ledgers: Ledgers) -> Json:
-    now = ledgers.index.take(FIRE, 0).now_ms
-    times, at, fires = trigger.times(now), now, list[str | None]()
+def _previewed(trigger: Trigger, times: Times, now: int, count: int) -> Json:
+    at, fires = now, list[str | None]()
     while len(fires) < count and (found := times.next_ms(at)) is not None:
         fires.append(instant(found))
         at = found
     words = None if trigger.cron is None else {one: trigger.expression().describe(one) for one in LANGUAGES}
     return {"trigger": trigger.name, "nextFires": fires, "description": words}
-
-
-def _expected(request: Request, schedules: Schedules, key: JobKey) -> int | None:
-    if not any_wanted(request):
-        return expected_revision(request)
-    try:
-        return schedules.get(key).revision
-    except NotFound as exc:
-        raise StalePlan(f"{exc}, and If-Match asks for one", hint="leave If-Match out to make it") from None

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from ..lease.ids import fire_id
 from ..lease.jobs import FIRE
 from ..scripts.errors import BadInput
+from .calendar_store import Calendars
 from .definition import Definition
 from .job_key import JobKey
 from .misfire import LOWEST_PRIORITY
 from .pausing import run_call
 from .schedules import Revision, Schedules
-from .trigger import Trigger
+from .times import Times
+from .trigger import Trigger, names_of
 
 MOST = 1_000
 BATCH = 100
@@ -32,7 +34,8 @@ class Missed:
 def backfill_plan(
     schedules: Schedules, job_key: JobKey | str, start: int, end: int, *, trigger: str | None = None
 ) -> Sequence[Missed]:
-    """The planned instants from `start` up to before `end` (epoch ms) that did not run, oldest first.
+    """The planned instants from `start` up to before `end` (epoch ms) that did not run, oldest first. Named calendars
+    are taken as they stand now.
 
     Raises NotFound, BadInput for a range that is not past or has over 1,000 of them.
     """
@@ -46,10 +49,11 @@ def backfill_plan(
     view = schedules.get(key)
     found: list[Missed] = []
     for revision, low, high in _in_force(schedules.revisions(key), start, end):
-        assert revision.definition is not None
-        for one in revision.definition.triggers:
+        for one in _needed(revision.definition).triggers:
             if trigger in (None, one.name):
-                found += _missed(schedules, key, revision, one, view.anchors.get(one.name, 0), low, high)
+                calendars = Calendars(schedules.ledger).named(names_of([one]))
+                times = one.times(view.anchors.get(one.name, 0) or revision.at, calendars)
+                found += _missed(schedules, key, revision, one, times, low, high)
                 _check_number(len(found))
     return sorted(found, key=lambda one: (one.instant, one.trigger))
 
@@ -104,9 +108,8 @@ def _in_force(revisions: Sequence[Revision], start: int, end: int) -> Iterator[t
 
 
 def _missed(
-    schedules: Schedules, key: JobKey, revision: Revision, trigger: Trigger, anchor: int, low: int, high: int
+    schedules: Schedules, key: JobKey, revision: Revision, trigger: Trigger, times: Times, low: int, high: int
 ) -> Iterator[Missed]:
-    times = trigger.times(anchor or revision.at)
     _check_number(times.count_ms(low, high))
     at = times.next_ms(low - 1)
     while at is not None and at < high:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..scripts.errors import TenureError
+from .calendars import Calendar
 from .definition import Definition
 from .plan import Passed, Plan, Skip, month, pass_over
 from .skips import DISABLED, UNOBSERVED
@@ -23,12 +24,14 @@ class Gate:
 @dataclass(frozen=True, slots=True)
 class Stored:
     """The fields of a schedule, which may be damaged; none when it is not stored. `observed` says of triggers of a
-    tenant that is or was disabled up to before which instant their planned instants have been recorded.
+    tenant that is or was disabled up to before which instant their planned instants have been recorded. `calendars` are
+    those that its triggers stand in, by name.
     """
 
     fields: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     observed: Mapping[str, int] = field(default_factory=dict[str, int])
     gate: Gate = Gate()
+    calendars: Mapping[str, Calendar] = field(default_factory=dict[str, Calendar])
 
     @property
     def revision(self) -> int:
@@ -45,7 +48,12 @@ class Stored:
     def times(self, trigger: str) -> Times:
         """When a trigger fires. Raises BadInput or what unpacking raises for one that cannot be read here."""
         definition = Definition.unpacked(self.fields["definition"])
-        return definition.trigger(trigger).times(self.instants("anchor").get(trigger, 0))
+        return definition.trigger(trigger).times(self.instants("anchor").get(trigger, 0), self.calendars)
+
+    def calendar_revision(self, trigger: str) -> int | str:
+        """Of the stored calendar that a trigger stands in; empty if it stands in none."""
+        found = self.calendars.get(self.fields.get(f"calendar:{trigger}", b"").decode())
+        return found.revision if found else ""
 
 
 def instants(fields: Mapping[str, bytes], kind: str) -> Mapping[str, int]:
@@ -70,7 +78,8 @@ def passed_over(stored: Stored, now: int, reason: str) -> list[str | int]:
         except (TenureError, ValueError, TypeError, KeyError):
             found = Plan((Skip(reason, (Passed(month(planned), planned, planned, 1),)),), None)
         flat = [part for step in found.steps if isinstance(step, Skip) for part in stretches(step)]
-        rest += [trigger, planned, "" if found.following is None else found.following, len(flat) // 5, *flat]
+        following = "" if found.following is None else found.following
+        rest += [trigger, planned, following, stored.calendar_revision(trigger), len(flat) // 5, *flat]
     return rest
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,15 @@ from ..lease.payload import digest
 from ..scripts import Call
 from ..scripts.errors import Conflict, NotFound, StoreUnreachable, TenureError
 from ..scripts.loader import Arg
+from .calendar_store import calendars_of
+from .calendars import Calendar
 from .definition import Definition
 from .due import stretches
 from .plan import Fire, Plan, Skip, month, observe, resume
 from .skips import DISABLED
+from .times import Times
 from .trigger import Trigger
+from .visits import visit
 
 TENANTS = 32
 TRIGGERS = 100
@@ -66,10 +70,13 @@ class Scheduler:
         skip = 0
         while True:
             due: Call[Any] = Call("triggers_due", ledger.keys.home, {"skip": skip, "limit": TRIGGERS}, list)
-            now, version, later, disabled, resumed, *rows = ledger.scripts.run(due)
-            triggers = [Due.read(int(now), int(resumed), row) for row in rows]
+            now, version, later, disabled, resumed, calendars, changed, *rows = ledger.scripts.run(due)
+            known = calendars_of(calendars)
+            triggers = [Due.read(int(now), int(resumed), row, known) for row in rows]
             call_of = self._observe_call if disabled else self._fire_call
             calls = [call for trigger in triggers if (call := self._planned(ledger, trigger, call_of))]
+            fired = len(calls)
+            calls += [_replan_call(ledger, name) for name in changed]
             news = [News(ledger.tenant, FIRE, int(later) if later else None, int(version))]
             for answer in ledger.scripts.run_all(calls):
                 if isinstance(answer, (Conflict, NotFound)):
@@ -78,7 +85,7 @@ class Scheduler:
                     raise answer
                 news += answer
             ledger.index.put(news)
-            skip += len(triggers) - len(calls)  # those stay where they are, at the head
+            skip += len(triggers) - fired  # those stay where they are, at the head
             if len(triggers) < TRIGGERS:
                 return
 
@@ -96,7 +103,8 @@ class Scheduler:
 
     def _fire_call(self, ledger: Ledger, due: Due, definition: Definition) -> Call[list[News]]:
         trigger, misfire = definition.trigger(due.name), definition.misfire
-        decided = resume(trigger.times(due.anchor), due.planned, due.observed, due.resumed, due.now, misfire)
+        times = due.times(trigger)
+        decided = resume(times, due.planned, due.observed, due.resumed, due.now, misfire)
         args: dict[str, Arg] = {
             **self._named(due, decided),
             "planned": due.planned,
@@ -117,17 +125,18 @@ class Scheduler:
 
     def _observe_call(self, ledger: Ledger, due: Due, definition: Definition) -> Call[list[News]]:
         """Of a disabled tenant: record what has passed, and move nothing."""
-        times = definition.trigger(due.name).times(due.anchor)
+        times = due.times(definition.trigger(due.name))
         decided = observe(times, due.observed, due.now, DISABLED)
         passed = [part for step in decided.steps if isinstance(step, Skip) for part in stretches(step)]
         args: dict[str, Arg] = {**self._named(due, decided), "observed": due.observed}
-        return Call("observe", ledger.keys.home, args, lambda reply: [_visit(ledger.tenant, *reply)], passed)
+        return Call("observe", ledger.keys.home, args, lambda reply: [visit(ledger.tenant, *reply)], passed)
 
     def _named(self, due: Due, decided: Plan) -> dict[str, Arg]:
         return {
             "job_key": due.key,
             "trigger": due.name,
             "revision": due.revision,
+            "calendar": due.calendar.revision if due.calendar else "",
             "following": "" if decided.following is None else decided.following,
             "scheduler": self.name,
         }
@@ -146,10 +155,12 @@ class Due:
     observed: int
     resumed: int
     now: int
+    calendar: Calendar | None
+    """The stored calendar that it stands in."""
 
     @classmethod
-    def read(cls, now: int, resumed: int, row: list[bytes]) -> Due:
-        name, key, revision, planned, packed, anchor, observed = row
+    def read(cls, now: int, resumed: int, row: list[bytes], calendars: Mapping[str, Calendar]) -> Due:
+        name, key, revision, planned, packed, anchor, observed, calendar = row
         return cls(
             name.decode(),
             key.decode(),
@@ -160,7 +171,12 @@ class Due:
             int(float(observed or 0)),
             resumed,
             now,
+            calendars.get(calendar.decode()),
         )
+
+    def times(self, trigger: Trigger) -> Times:
+        """When it fires. Raises BadInput for what cannot be read here."""
+        return trigger.times(self.anchor, {self.calendar.name: self.calendar} if self.calendar else {})
 
 
 def jitter_ms(tenant: str, job_key: str, trigger: Trigger) -> int:
@@ -201,9 +217,14 @@ def _items(step: Skip | Fire, tenant: str, key: str, definition: Definition, tri
 
 def _news(tenant: str, reply: Any) -> list[News]:
     _, told, earliest, version = reply
-    return [_visit(tenant, earliest, version), *views.news(tenant, told)]
+    return [visit(tenant, earliest, version), *views.news(tenant, told)]
 
 
-def _visit(tenant: str, earliest: bytes, version: bytes) -> News:
-    """When the tenant wants to be visited for its triggers again."""
-    return News(tenant, FIRE, int(earliest) if earliest else None, int(version))
+def _replan_call(ledger: Ledger, calendar: str) -> Call[list[News]]:
+    """Go on with a calendar that has changed and whose triggers are not all planned anew yet."""
+    return Call(
+        "calendar_replan",
+        ledger.keys.home,
+        {"name": calendar},
+        lambda reply: [visit(ledger.tenant, *reply[1:])],
+    )

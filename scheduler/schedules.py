@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..lease import views
-from ..lease.jobs import FIRE, News
+from ..lease.jobs import FIRE
 from ..lease.ledger import Ledger, new_token
 from ..lease.payload import pack_args
 from ..lease.rates import NO_RATE
@@ -18,19 +19,22 @@ from ..lease.views import pairs
 from ..scripts import Call
 from ..scripts.errors import BadInput, Conflict, NotFound, StalePlan, TenureError
 from ..scripts.loader import Arg, texts
+from .calendar_store import Calendars, calendars_of
+from .calendars import Calendar
 from .definition import Definition
 from .due import Gate, Stored, instants, passed_over
 from .execution_log import LONGEST, LogPage, check_month, check_position, read_page
 from .job_key import JobKey
 from .misfire import read_misfire
 from .plan import month
+from .put import Put
 from .times import Times
-from .trigger import Trigger
+from .trigger import Trigger, names_of
+from .visits import tell
 
 _TRIGGER = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 DEFAULT_TRIGGER = "default"
 PUT_TRIES = 5
-NEVER = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +65,12 @@ class ScheduleView:
     paused: Paused | None = None
     disabled: bool = False
     """Whether scheduling of its tenant is disabled."""
+    calendars: Mapping[str, Calendar] = field(default_factory=dict[str, Calendar])
+    """The stored calendars that its triggers stand in, by name."""
 
     def times(self, trigger: Trigger) -> Times:
         """When one of its triggers fires. Raises BadInput for one that cannot be read here."""
-        return trigger.times(self.anchors.get(trigger.name, 0))
+        return trigger.times(self.anchors.get(trigger.name, 0), self.calendars)
 
     @property
     def declared(self) -> bool:
@@ -103,15 +109,6 @@ class Revision:
     definition: Definition | None
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
-    """The answer to a put: `changed` is False if the same was stored already, `created` True if nothing was."""
-
-    revision: int
-    changed: bool
-    created: bool = False
-
-
 class Schedules:
     """Operations on the schedules of one tenant."""
 
@@ -130,12 +127,14 @@ class Schedules:
         misfire: object = "fire_once",
         overlap: str = "allow",
         expected_revision: int | None = None,
+        enabled: bool | None = None,
         declared: bool = False,
         by: str = "",
         reason: str = "",
     ) -> Put:
         """Store a schedule. The same definition again changes nothing, also when it has fired for the last time. What
-        is put in place of what code has declared stays, whatever code declares (`declared`) since.
+        is put in place of what code has declared stays, whatever code declares (`declared`) since. `enabled` says
+        whether it is paused from now on (False) or not (True); None leaves that as it is.
 
         Raises BadInput for a trigger that never fires again, StalePlan when `expected_revision` is not the stored one.
         """
@@ -162,9 +161,31 @@ class Schedules:
         check_triggers(triggers)
         if declared:
             self.ledger.index.declared(add=[self._member(key)])
+        return self.put_definition(
+            key,
+            definition,
+            expected_revision=expected_revision,
+            enabled=enabled,
+            declared=declared,
+            by=by,
+            reason=reason,
+        )
+
+    def put_definition(
+        self,
+        key: JobKey,
+        definition: Definition,
+        *,
+        expected_revision: int | None = None,
+        enabled: bool | None = None,
+        declared: bool = False,
+        by: str = "",
+        reason: str = "",
+    ) -> Put:
+        """Store a schedule that is made up already; see `put`."""
         for left in reversed(range(PUT_TRIES)):
             try:
-                return self._put(key, definition, expected_revision, declared, by, reason)
+                return self._put(key, definition, expected_revision, enabled, declared, by, reason)
             except StalePlan:
                 # a first instant has passed since it was computed; or the revision is not the expected one
                 if not left or expected_revision not in (None, self._revision(key)):
@@ -179,7 +200,7 @@ class Schedules:
         view = self.get(key)
         if view.code is None:
             raise Conflict(f"schedule {key} is not declared in code", hint=f"tenure cron show {key}")
-        return self._put(key, view.code, None, False, by, reason)
+        return self._put(key, view.code, None, None, False, by, reason)
 
     def revisions(self, job_key: JobKey | str) -> Sequence[Revision]:
         """The newest 100 revisions of a schedule, newest first. Raises NotFound."""
@@ -198,6 +219,7 @@ class Schedules:
         key: JobKey,
         definition: Definition,
         expected_revision: int | None,
+        enabled: bool | None,
         declared: bool,
         by: str,
         reason: str,
@@ -206,10 +228,11 @@ class Schedules:
         stored = self._stored(key)
         same = stored.fields.get("digest") == definition.digest.encode()
         last, anchors = stored.instants("last"), self._anchors(stored, definition, moment)
+        calendars = Calendars(self.ledger).named(names_of(definition.triggers))
         rest: list[str | int] = []
         for trigger in definition.triggers:
-            anchor = anchors.get(trigger.name)
-            times = trigger.times(moment if anchor is None else anchor)
+            anchor, calendar = anchors.get(trigger.name), calendars.get(trigger.named_calendar or "")
+            times = trigger.times(moment if anchor is None else anchor, calendars)
             first = times.next_ms(max(moment, last.get(trigger.name, 0)))
             if first is None and not same:
                 raise BadInput(
@@ -218,23 +241,26 @@ class Schedules:
                     if trigger.cron
                     else "is its end, or its one time, past?",
                 )
-            rest += [trigger.name, NEVER if first is None else first, "" if anchor is None else anchor]
+            rest += [trigger.name, "" if first is None else first, "" if anchor is None else anchor]
+            rest += [calendar.name, calendar.revision] if calendar else ["", ""]
+        skipped = "paused" if same and enabled is False else "superseded"
         self.ledger.index.register(self.ledger.tenant)
         revision, changed, earliest, version = self._run(
             "schedule_put",
-            [*rest, *passed_over(stored, moment, "superseded")],
+            [*rest, *passed_over(stored, moment, skipped)],
             job_key=str(key),
             definition=definition.packed(),
             digest=definition.digest,
             expected="" if expected_revision is None else expected_revision,
             seen=stored.revision,
             declared="1" if declared else "",
+            enabled="" if enabled is None else "1" if enabled else "0",
             triggers=len(definition.triggers),
             group=key.group,
             by=" ".join(by.split()) or ("code" if declared else ""),
             reason=reason,
         )
-        self.tell(earliest, version)
+        tell(self.ledger, earliest, version)
         return Put(int(revision), changed != "", changed == "new")
 
     def _anchors(self, stored: Stored, definition: Definition, moment: int) -> dict[str, int]:
@@ -280,7 +306,7 @@ class Schedules:
                 if not left or expected_revision not in (None, self._revision(key)):
                     raise
                 continue
-            self.tell(earliest, version)
+            tell(self.ledger, earliest, version)
             return found
         raise AssertionError("unreachable")
 
@@ -391,11 +417,6 @@ class Schedules:
         record = self.ledger.scripts.run(Call("fire_at", self.ledger.keys.home, args, bytes.decode))
         return _fire(trigger, record) if record else None
 
-    def tell(self, earliest: str, version: str) -> None:
-        """Let the tenant index know when the next trigger is due."""
-        due = int(earliest) if earliest else None
-        self.ledger.index.put([News(self.ledger.tenant, FIRE, due, int(version))])
-
     def _run(self, script: str, rest: Sequence[Any] = (), **args: Any) -> Sequence[str]:
         return self.ledger.scripts.run(Call(script, self.ledger.keys.home, args, texts, rest))
 
@@ -409,9 +430,9 @@ class Schedules:
     def _rows(self, start: str, end: str, limit: int) -> Sequence[tuple[str, Stored]]:
         args: dict[str, Arg] = {"from": start, "to": end, "limit": limit}
         call: Call[Any] = Call("schedules_read", self.ledger.keys.home, args, _as_is)
-        disabled, resumed, *rows = self.ledger.scripts.run(call)
-        gate = Gate(disabled == b"1", int(resumed))
-        return [(key.decode(), _stored(flat, observed, gate)) for key, flat, observed in rows]
+        disabled, resumed, calendars, *rows = self.ledger.scripts.run(call)
+        gate, known = Gate(disabled == b"1", int(resumed)), calendars_of(calendars)
+        return [(key.decode(), _stored(flat, observed, gate, known)) for key, flat, observed in rows]
 
 
 def check_triggers(triggers: Sequence[Trigger]) -> Sequence[Trigger]:
@@ -437,9 +458,25 @@ def _as_is(reply: Any) -> Any:
     return reply
 
 
-def _stored(flat: Sequence[bytes], observed: Sequence[bytes], gate: Gate) -> Stored:
+def _stored(
+    flat: Sequence[bytes], observed: Sequence[bytes], gate: Gate, calendars: Mapping[str, Calendar]
+) -> Stored:
     fields = {name.decode(): value for name, value in pairs(flat)}
-    return Stored(fields, {name.decode(): int(value) for name, value in pairs(observed)}, gate)
+    seen = {name.decode(): int(value) for name, value in pairs(observed)}
+    return Stored(fields, seen, gate, calendars)
+
+
+def _next_fires(stored: Stored) -> Mapping[str, int]:
+    """When each trigger fires next. That of one in a named calendar may have been put off until it is planned anew."""
+    found = dict(stored.instants("next"))
+    for trigger in stored.instants("next"):
+        if f"calendar:{trigger}" in stored.fields:
+            with suppress(
+                TenureError, ValueError, TypeError
+            ):  # what cannot be read here stays as it is stored
+                at = stored.times(trigger).next_ms(found.pop(trigger) - 1)
+                found |= {} if at is None else {trigger: at}
+    return found
 
 
 def _view(tenant: str, job_key: str, stored: Stored) -> ScheduleView:
@@ -449,13 +486,14 @@ def _view(tenant: str, job_key: str, stored: Stored) -> ScheduleView:
         job_key=JobKey.parse(job_key),
         revision=int(fields["revision"]),
         definition=Definition.unpacked(fields["definition"]),
-        next_fires=instants(fields, "next"),
+        next_fires=_next_fires(stored),
         last_fires=instants(fields, "last"),
         code=Definition.unpacked(fields["declared"]) if "declared" in fields else None,
         overridden="override" in fields,
         anchors=instants(fields, "anchor"),
         paused=_paused(fields.get("paused")),
         disabled=stored.gate.disabled,
+        calendars=stored.calendars,
     )
 
 

@@ -10,7 +10,7 @@ from ..lease.ledger import Ledger
 from ..lease.views import pairs
 from ..scripts import Call
 from ..scripts.loader import Arg, texts
-from .schedules import Schedules
+from .visits import tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Scheduling:
             "ends": "" if until is None else until,
         }
         _changed, flat, earliest, version = self._run("switch_set", **args)
-        Schedules(self._ledger).tell(earliest.decode(), version.decode())
+        tell(self._ledger, earliest, version)
         return _switch(self._ledger.tenant, enabled, "", flat)
 
     def _run(self, script: str, **args: Arg) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, cast
@@ -12,7 +12,7 @@ from ..lease.instants import rfc3339
 from ..lease.tasks import check_priority
 from ..scripts.errors import BadInput
 from .calendar_interval import CalendarInterval
-from .calendars import read_calendar
+from .calendars import Calendar, check_name, read_calendar
 from .cron import CronExpression, Dst, check_dst
 from .cron_clock import clock
 from .exclusion import Excluding, Rule
@@ -109,7 +109,12 @@ class Trigger:
         assert self.cron is not None
         return CronExpression(self.cron, tz=self.tz, dst=self.dst)
 
-    def times(self, anchor_ms: int, calendars: Mapping[str, Mapping[str, Any]] | None = None) -> Times:
+    @property
+    def named_calendar(self) -> str | None:
+        """The name of the stored calendar that it stands in, if it does."""
+        return self.calendar if isinstance(self.calendar, str) else None
+
+    def times(self, anchor_ms: int, calendars: Mapping[str, Calendar] | None = None) -> Times:
         """When it fires. `anchor_ms` is when it was first stored; `calendars` are the tenant's stored ones by name.
 
         Raises BadInput for a calendar that is not there.
@@ -122,7 +127,7 @@ class Trigger:
         rules = self._rules(calendars or {})
         return Excluding(times, rules) if rules else times
 
-    def _rules(self, calendars: Mapping[str, Mapping[str, Any]]) -> tuple[Rule, ...]:
+    def _rules(self, calendars: Mapping[str, Calendar]) -> tuple[Rule, ...]:
         if self.calendar is None:
             return ()
         if not isinstance(self.calendar, str):
@@ -130,9 +135,9 @@ class Trigger:
         if self.calendar not in calendars:
             raise BadInput(
                 f"trigger {self.name!r} names the calendar {self.calendar!r}, which is not stored",
-                hint=f"stored are: {', '.join(sorted(calendars)) or 'none'}",
+                hint=f"store it first: tenure calendars put {self.calendar} --weekdays SAT,SUN",
             )
-        return read_calendar(calendars[self.calendar], self.tz)
+        return calendars[self.calendar].rules(self.tz)
 
     # -- the kinds --------------------------------------------------------------------------------------------------
 
@@ -223,7 +228,7 @@ class Trigger:
 
     def _check_calendar(self, value: object) -> object:
         if isinstance(value, str):
-            return value
+            return check_name(value)
         read_calendar(value, self.tz)
         return value
 
@@ -242,6 +247,11 @@ class Trigger:
         if found.start is not None:
             instant_ms(found.start, self.tz)
         return value
+
+
+def names_of(triggers: Iterable[Trigger]) -> list[str]:
+    """The names of the stored calendars that triggers stand in."""
+    return [one.named_calendar for one in triggers if one.named_calendar is not None]
 
 
 def _check_name(_: Trigger, value: object) -> object:

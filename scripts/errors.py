@@ -13,6 +13,7 @@
     │   ├── OutcomeHappened a call outside has happened, as a person confirmed: it is not sent again
     │   ├── OutcomeUnknown  a call outside may or may not have happened: a person has to say so first
     │   ├── StalePlan       a schedule, a trigger or a job has moved on since it was read
+    │   ├── InUse           something that is needed is not deleted
     │   └── SchedulingDisabled  the tenant's switch is off, or its settings cannot be understood
     ├── StaleFence          a later holder has taken over; this one may write nothing
     ├── LeaseLost           the right to work has ended; stop
@@ -100,6 +101,10 @@ class StalePlan(Conflict):
     code = "STALE_PLAN"
 
 
+class InUse(Conflict):
+    code = "IN_USE"
+
+
 class SchedulingDisabled(Conflict):
     code = "SCHEDULING_DISABLED"
 
@@ -170,6 +175,7 @@ _BY_CODE: dict[str, type[TenureError]] = {
         OutcomeUnknown,
         OutcomeHappened,
         StalePlan,
+        InUse,
         SchedulingDisabled,
         StaleFence,
         LeaseTaken,

@@ -38,7 +38,7 @@ TENANT_KEYS = (
         "meta",
         "hash",
         "tenant clock, where it began, due times told, claim turns, how long jobs are kept, how many have gone, "
-        "cuts of lists, the last deletion of a schedule",
+        "cuts of lists, the last deletion of a schedule, the last revision of a calendar",
         "with the tenant",
     ),
     Key("counts", "n", "hash", "number of jobs by task and state", "fields at 0 are removed"),
@@ -210,7 +210,8 @@ TENANT_KEYS = (
         "schedule",
         "s:{job_key}",
         "hash",
-        "a schedule: revision, definition, by trigger next and last fires and what it counts from, its last job",
+        "a schedule: revision, definition, its last job; by trigger next and last fires, what it counts from, its "
+        "calendar",
         "delete",
     ),
     Key("revisions", "sr:{job_key}", "hash", "the newest 100 revisions of a schedule", "delete"),
@@ -219,7 +220,7 @@ TENANT_KEYS = (
         "triggers",
         "t",
         "zset",
-        "triggers by next fire, but those of paused schedules",
+        "triggers by next fire, but those of paused schedules; calendars that have more to be planned anew",
         "fire, put, delete, pause",
     ),
     Key(
@@ -237,6 +238,15 @@ TENANT_KEYS = (
         "with the tenant",
     ),
     Key("groups", "pg", "hash", "paused groups of schedules: since when, by whom and why", "resume"),
+    Key("calendar", "cal:{name}", "hash", "a calendar: revision, data, since when, by whom, why", "delete"),
+    Key("calendars", "cals", "zset", "calendars in the order of their names", "delete"),
+    Key(
+        "planned_by",
+        "cu:{name}",
+        "zset",
+        "triggers in a calendar, by the revision of it that their next instant was planned by",
+        "put, delete",
+    ),
     Key(
         "fires",
         "f:{month}:{trigger}:{job_key}",

@@ -68,6 +68,7 @@ SHARED = (
     "forget",
     "retention",
     "switch",
+    "calendars",
     "fires",
 )
 

@@ -32,6 +32,7 @@ import redis
 from redis import Redis
 
 from . import __version__
+from .calendar_book import CalendarBook
 from .connection import Client, ServerFacts, Store, connect
 from .hold_book import HoldBook
 from .instance_book import InstanceBook
@@ -280,6 +281,7 @@ class Tenure:
         self.registry = Registry()
         self.pools: dict[str, PoolPlan] = {}
         self.schedules = ScheduleBook(self)
+        self.calendars = CalendarBook(self)
         self.jobs = JobBook(self)
         self.tenants = TenantBook(self)
         self.instances = InstanceBook(self)
@@ -373,16 +375,18 @@ class Tenure:
         *,
         tz: str = "UTC",
         dst: Dst = "standard",
+        calendar: Mapping[str, Any] | str | None = None,
         misfire: object = "fire_once",
         overlap: str = "allow",
         tenant: str = "default",
         **options: Unpack[TaskOptions],
     ) -> Registers:
         """Register a task and declare a schedule for it, stored by `schedules.declare()` when a scheduler
-        starts. Raises BadInput for what could never be stored.
+        starts. `calendar` excludes times, as data or by the name of a stored one. Raises BadInput for what could
+        never be stored.
         """
         _check_given_key(job_key, "cron", "reports.daily")
-        trigger = Trigger(DEFAULT_TRIGGER, expression, tz, dst)
+        trigger = Trigger(DEFAULT_TRIGGER, expression, tz, dst, calendar=calendar)
         declared = Declared(JobKey.parse(job_key), trigger, misfire, overlap, tenant)
         return Registers(self, self.task(job_key, **options).make, declared)
 

@@ -18,7 +18,8 @@ from .scheduler.definition import check_overlap
 from .scheduler.execution_log import LogPage
 from .scheduler.job_key import JobKey
 from .scheduler.misfire import read_misfire
-from .scheduler.schedules import DEFAULT_TRIGGER, Fire, Put, Revision, Schedules, ScheduleView
+from .scheduler.put import Put
+from .scheduler.schedules import DEFAULT_TRIGGER, Fire, Revision, Schedules, ScheduleView
 from .scheduler.trigger import Trigger
 from .scheduler.why import why
 from .scripts.errors import BadInput, NotFound, StoreUnreachable, TenureError

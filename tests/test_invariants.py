@@ -14,6 +14,7 @@ from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, NextChunk, Outcome, Succeed
 from tenure.lease.tasks import Task
+from tenure.scheduler.calendar_store import Calendars
 from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Schedules
@@ -56,6 +57,8 @@ class Scene:
         Instances(ledger).end("old")
         Leases(ledger.scripts, ledger.keys, ledger.index, lambda: ledger.scripts.redis).take("stock", 30_000)
         Schedules(ledger).put("tick", Task("tick", print), [Trigger("default", "0 * * * * ?")])
+        Calendars(ledger).put("quiet", {"weekdays": ["SUN"]})
+        Schedules(ledger).put("tock", Task("tick", print), [Trigger("a", "0 0 9 * * ?", calendar="quiet")])
 
     def row(self, job_id: str) -> str:
         return self.key("row", id=job_id)
@@ -203,6 +206,15 @@ DAMAGES: list[tuple[str, str, Damage]] = [
     ("a named lease without its end", "I3", lambda s: s.redis.delete(s.key("leases"))),
     ("two wake-ups", "I3", lambda s: s.redis.rpush(s.key("handover", name="stock"), 1, 2)),
     ("a schedule without a name", "I3", lambda s: s.redis.delete(s.key("schedules"))),
+    ("a calendar without a name", "I3", lambda s: s.redis.delete(s.key("calendars"))),
+    ("a calendar that is gone", "I3", lambda s: s.redis.delete(s.key("calendar", name="quiet"))),
+    ("a trigger that its calendar forgot", "I3", lambda s: s.redis.delete(s.key("planned_by", name="quiet"))),
+    (
+        "a calendar that nobody goes on with",
+        "I3",
+        lambda s: s.redis.hset(s.key("calendar", name="quiet"), "revision", "2"),
+    ),
+    ("a visit for a calendar that is done", "I3", lambda s: s.redis.zadd(s.key("triggers"), {":quiet": 1})),
     ("a trigger that never comes", "I3", lambda s: s.redis.delete(s.key("triggers"))),
     ("a fire with another job", "I22", lambda s: fire(s, f"{FIRE - 60_000} fired - nobody 1 one - 1")),
     ("a fire without a job", "I23", lambda s: fire(s, f"{FIRE - 60_000} fired - - 1 one - 1")),

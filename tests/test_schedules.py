@@ -17,9 +17,10 @@ from tenure.lease.tasks import Task
 from tenure.scheduler.definition import Definition
 from tenure.scheduler.misfire import Misfire
 from tenure.scheduler.plan import Fire, Passed, Plan, Skip, month, plan
+from tenure.scheduler.put import Put
 from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Fire as Record
-from tenure.scheduler.schedules import Put, Schedules
+from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.trigger import Trigger
 from tenure.scripts import Call
 from tenure.scripts.errors import BadInput, NotFound, StalePlan, StoreUnreachable
@@ -625,12 +626,13 @@ def test_a_first_instant_that_has_passed_is_refused(schedules: Schedules, store:
         "expected": "",
         "seen": "0",
         "declared": "",
+        "enabled": "",
         "triggers": 1,
         "group": "reports",
         "by": "",
         "reason": "",
     }
-    call = Call("schedule_put", schedules.ledger.keys.home, args, list, ["default", START, ""])
+    call = Call("schedule_put", schedules.ledger.keys.home, args, list, ["default", START, "", "", ""])
 
     with store.unchanged(), pytest.raises(StalePlan, match="not after now"):
         schedules.ledger.scripts.run(call)

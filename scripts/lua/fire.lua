@@ -5,6 +5,7 @@
 -- ARGV job_key    text  which schedule
 -- ARGV trigger    text  which of its triggers
 -- ARGV revision   text  the revision the plan was made from
+-- ARGV calendar   text  the revision of the trigger's calendar that the plan was made by; empty: it stands in none
 -- ARGV planned    ms    the next fire time the plan was made from
 -- ARGV following  text  the next fire time from now on; empty: there is none
 -- ARGV made       ms    when the plan was made
@@ -23,8 +24,8 @@
 local STALE_MS = 10000
 
 local key = K.schedule(job_key)
-local at_revision, next_fire, last_fire, paced_until =
-  unpack(redis.call('HMGET', key, 'revision', 'next:' .. trigger, 'last:' .. trigger, 'pace:' .. trigger))
+local at_revision, next_fire, last_fire, paced_until, named = unpack(redis.call('HMGET', key, 'revision', 'next:' .. trigger,
+  'last:' .. trigger, 'pace:' .. trigger, 'calendar:' .. trigger))
 if not at_revision then return refuse('NOT_FOUND', 'schedule ' .. job_key .. ' is not stored') end
 
 local steps, newest, at = {}, planned - 1, FIRST
@@ -53,6 +54,9 @@ if at_revision ~= revision or it.resumed ~= resumed or tonumber(next_fire or -1)
   return refuse('STALE_PLAN', 'trigger ' .. trigger .. ' of ' .. job_key .. ' is at revision ' .. at_revision
     .. ' with next fire ' .. (next_fire or 'none') .. ', the plan was for ' .. revision .. ' and ' .. text(planned)
     .. ', made at ' .. text(made))
+end
+if calendars.revision_of(named) ~= calendar then
+  return refuse('STALE_PLAN', 'calendar ' .. (named or 'none') .. ' of ' .. job_key .. ' has changed since the plan was made')
 end
 if newest > now or planned > now or redis.call('HEXISTS', key, 'paused') == 1 or (following ~= '' and tonumber(following) <= newest) then
   return refuse('BAD_INPUT', 'fire of ' .. job_key .. ' up to ' .. text(newest) .. ' refused: not due, or the next one not later')

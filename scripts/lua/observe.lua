@@ -5,6 +5,7 @@
 -- ARGV job_key    text  which schedule
 -- ARGV trigger    text  which of its triggers
 -- ARGV revision   text  the revision it was worked out from
+-- ARGV calendar   text  the revision of the trigger's calendar that it was worked out by; empty: it stands in none
 -- ARGV observed   text  the instant that was next to be observed
 -- ARGV following  text  the next one from now on; empty: there is none
 -- ARGV scheduler  text  who observes
@@ -16,7 +17,8 @@ local it, trouble = gate()
 if not it then return refuse('SCHEDULING_DISABLED', trouble) end
 local member = trigger .. ':' .. job_key
 local cursor = redis.call('ZSCORE', K.observed(), member)
-if not it.disabled or not cursor or text(cursor) ~= observed or redis.call('HGET', K.schedule(job_key), 'revision') ~= revision then
+local at_revision, named = unpack(redis.call('HMGET', K.schedule(job_key), 'revision', 'calendar:' .. trigger))
+if not it.disabled or not cursor or text(cursor) ~= observed or at_revision ~= revision or calendars.revision_of(named) ~= calendar then
   return refuse('STALE_PLAN', 'trigger ' .. trigger .. ' of ' .. job_key .. ' is not to be observed at ' .. observed)
 end
 for at = FIRST, #ARGV, 5 do

@@ -25,6 +25,7 @@ if untold then return refuse('STALE_PLAN', untold) end
 
 for at = 1, #fields, 2 do
   local kind, trigger = string.match(fields[at], '^(%l+):(.*)$')
+  if kind == 'calendar' then calendars.leave(job_key, trigger, fields[at + 1]) end
   if kind == 'last' then latest = math.max(latest, tonumber(fields[at + 1])) end
   if kind == 'next' then
     unplan(job_key, trigger)

@@ -10,18 +10,22 @@
 -- ARGV seen        text  the revision from which the rest was worked out; 0: nothing was stored
 -- ARGV declared    text  "1": code declares it; empty: somebody puts it. What somebody has put in place of what code declares
 --                        stays, whatever code declares since
+-- ARGV enabled     text  "1": it is not paused from now on; "0": it is; empty: as it was
 -- ARGV by          text  who
 -- ARGV reason      text  why
--- ARGV group       text  of its JobKey: in a paused group it is stored paused
+-- ARGV group       text  of its JobKey: in a paused group it is stored paused, unless it is enabled
 -- ARGV triggers    int   how many triggers it has
--- ITEMS            of each trigger its name, its first instant (epoch ms; 0: none) and what it counts from (epoch ms; empty:
---                  nothing); then what is due of the old ones, as `read_due` reads it
+-- ITEMS            of each trigger its name, its first instant (epoch ms; empty: none), what it counts from (epoch ms; empty:
+--                  nothing), its calendar and the revision of that (empty: it stands in none); then what is due of the old ones,
+--                  as `read_due` reads it
 -- GIVES            {revision, "new" or "changed" or "", earliest fire or "", version}
 -- FAILS            STALE_PLAN
 
 local key = K.schedule(job_key)
-local revision, known, code, overridden = unpack(redis.call('HMGET', key, 'revision', 'digest', 'code', 'override'))
+local revision, known, code, overridden, paused =
+  unpack(redis.call('HMGET', key, 'revision', 'digest', 'code', 'override', 'paused'))
 revision = tonumber(revision or 0)
+local turned = known and enabled ~= '' and (enabled == '1') == (paused and true or false)
 
 -- What the code declares is kept beside what somebody put in its place, which goes on until it is put back.
 local function remember_code()
@@ -35,7 +39,7 @@ local function remember_code()
   end
 end
 
-if known == digest then
+if known == digest and not turned then
   if (declared == '1' and (code ~= digest or overridden)) or (code == digest and overridden) then remember_code() end
   return {text(revision), '', earliest_fire(), text(read_clock())}
 end
@@ -60,34 +64,50 @@ for at = 1, #old, 2 do
   local trigger = string.match(old[at], '^last:(.*)$')
   if trigger then last[trigger] = tonumber(old[at + 1]) end
 end
-local rest = FIRST + 3 * triggers
-for at = FIRST, rest - 1, 3 do
+local rest = FIRST + 5 * triggers
+for at = FIRST, rest - 1, 5 do
   local first = tonumber(ARGV[at + 1])
-  if first <= earliest or first <= (last[ARGV[at]] or 0) then
+  if first and (first <= earliest or first <= (last[ARGV[at]] or 0)) then
     return refuse('STALE_PLAN', 'trigger ' .. ARGV[at] .. ' of ' .. job_key .. ' would first fire at ' .. ARGV[at + 1]
       .. ', which is not after now (' .. text(now) .. '), its last fire and the last deletion')
+  end
+  if calendars.revision_of(ARGV[at + 3] ~= '' and ARGV[at + 3]) ~= ARGV[at + 4] then
+    return refuse('STALE_PLAN', 'calendar ' .. ARGV[at + 3] .. ' of ' .. job_key .. ' has changed since it was worked out')
   end
 end
 local due = read_due(ARGV, rest)
 local untold = not_all_told(job_key, old, due)
 if untold then return refuse('STALE_PLAN', untold) end
 
-local paused = redis.call('HGET', key, 'paused') or (not known and redis.call('HGET', K.groups(), group))
+local function pause_of()
+  if enabled == '1' then return nil end
+  if enabled == '0' and not paused then return text(now) .. '\n' .. by .. '\n' .. reason end
+  return paused or (not known and redis.call('HGET', K.groups(), group))
+end
+
+paused = pause_of()
 for at = 1, #old, 2 do
   local kind, trigger = string.match(old[at], '^(%l+):(.*)$')
   if kind == 'next' then
     unplan(job_key, trigger)
     if tonumber(old[at + 1]) <= now then pass_over(job_key, trigger, due[trigger]) end
   end
-  if kind == 'next' or kind == 'anchor' or kind == 'pace' then redis.call('HDEL', key, old[at]) end
+  if kind == 'calendar' then calendars.leave(job_key, trigger, old[at + 1]) end
+  if kind == 'next' or kind == 'anchor' or kind == 'pace' or kind == 'calendar' then redis.call('HDEL', key, old[at]) end
 end
 redis.call('HSET', key, 'revision', text(before + 1), 'digest', digest, 'definition', definition, 'stored', text(now))
-remember_code()
-keep_revision(job_key, before + 1, 'put', by, reason, definition)
-if paused then redis.call('HSET', key, 'paused', paused) end
+if paused then redis.call('HSET', key, 'paused', paused) else redis.call('HDEL', key, 'paused') end
+if known == digest then
+  keep_revision(job_key, before + 1, paused and 'pause' or 'resume', by, reason, '')
+else
+  remember_code()
+  keep_revision(job_key, before + 1, 'put', by, reason, definition)
+end
 redis.call('ZADD', K.schedules(), 0, job_key)
-for at = FIRST, rest - 1, 3 do
-  plan_next(job_key, ARGV[at], ARGV[at + 1], paused)
-  if ARGV[at + 2] ~= '' then redis.call('HSET', key, 'anchor:' .. ARGV[at], ARGV[at + 2]) end
+for at = FIRST, rest - 1, 5 do
+  local trigger, first, anchor, calendar, by_revision = unpack(ARGV, at, at + 4)
+  plan_next(job_key, trigger, first, paused)
+  if anchor ~= '' then redis.call('HSET', key, 'anchor:' .. trigger, anchor) end
+  if calendar ~= '' then calendars.join(job_key, trigger, calendar, by_revision) end
 end
 return {text(before + 1), known and 'changed' or 'new', earliest_fire(), tick()}

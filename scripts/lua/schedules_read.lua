@@ -5,18 +5,20 @@
 -- ARGV to     text  "[NAME" or "+"
 -- ARGV limit  int   how many at most
 -- FLAGS no-writes
--- GIVES       {"1" if scheduling is disabled, from when on it runs again or 0, then for each: {JobKey, flat list of fields and
---             values, flat list of triggers and up to before when each was observed}}
+-- GIVES       {"1" if scheduling is disabled, from when on it runs again or 0, calendars of their triggers: flat list of name,
+--             revision and data; then for each: {JobKey, flat list of fields and values, flat list of triggers and up to before
+--             when each was observed}}
 
 local it = gate() or {disabled = true, resumed = 0}
-local answers = {it.disabled and '1' or '', text(it.resumed)}
+local rows, used = {}, {}
 for _, job_key in ipairs(redis.call('ZRANGEBYLEX', K.schedules(), from, to, 'LIMIT', 0, limit)) do
   local fields, observed = redis.call('HGETALL', K.schedule(job_key)), {}
   for at = 1, #fields, 2 do
     local trigger = string.match(fields[at], '^next:(.*)$')
     local cursor = trigger and redis.call('ZSCORE', K.observed(), trigger .. ':' .. job_key)
     if cursor then observed[#observed + 1], observed[#observed + 2] = trigger, text(cursor) end
+    if string.match(fields[at], '^calendar:') then used[fields[at + 1]] = true end
   end
-  answers[#answers + 1] = {job_key, fields, observed}
+  rows[#rows + 1] = {job_key, fields, observed}
 end
-return answers
+return {it.disabled and '1' or '', text(it.resumed), calendars.told(used), unpack(rows)}

@@ -5,7 +5,9 @@
 -- ARGV limit  int   how many at most
 -- FLAGS no-writes
 -- GIVES       {now, version, earliest visit past these or "", "1" if scheduling is disabled, from when on it runs again or 0,
---             then for each: {trigger, JobKey, revision, next, definition, what it counts from or "", observed up to before or ""}}
+--             calendars of these triggers: flat list of name, revision and data; names of calendars with more to be planned anew,
+--             then for each: {trigger, JobKey, revision, next, definition, what it counts from or "", observed up to before or "",
+--             its calendar or ""}}
 -- FAILS       SCHEDULING_DISABLED
 
 local it, trouble = gate()
@@ -15,14 +17,20 @@ local key = it.disabled and K.observed() or K.triggers() -- no trigger of a disa
 local due = redis.call('ZRANGEBYSCORE', key, '-inf', text(now), 'WITHSCORES', 'LIMIT', skip, limit)
 local later = redis.call('ZRANGEBYSCORE', key, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
 later = math.min(later or math.huge, it.until_ or math.huge)
-local answer = {text(now), text(read_clock()), later < math.huge and text(later) or '', it.disabled and '1' or '', text(it.resumed)}
-for at = 1, #due, 2 do
-  local trigger, job_key = string.match(due[at], '^([^:]+):(.*)$')
-  local revision, definition, anchor, planned =
-    unpack(redis.call('HMGET', K.schedule(job_key), 'revision', 'definition', 'anchor:' .. trigger, 'next:' .. trigger))
-  if revision then
-    answer[#answer + 1] = {trigger, job_key, revision, planned or '', definition, anchor or '',
-      redis.call('ZSCORE', K.observed(), due[at]) or ''}
-  end
+local rows, used, changed = {}, {}, {}
+
+local function read_trigger(member, trigger, job_key)
+  local revision, definition, anchor, planned, calendar = unpack(redis.call('HMGET', K.schedule(job_key), 'revision', 'definition',
+    'anchor:' .. trigger, 'next:' .. trigger, 'calendar:' .. trigger))
+  if not revision then return end
+  if calendar then used[calendar] = true end
+  rows[#rows + 1] = {trigger, job_key, revision, planned or '', definition, anchor or '',
+    redis.call('ZSCORE', K.observed(), member) or '', calendar or ''}
 end
-return answer
+
+for at = 1, #due, 2 do
+  local trigger, name = string.match(due[at], '^([^:]*):(.*)$')
+  if trigger == '' then changed[#changed + 1] = name else read_trigger(due[at], trigger, name) end
+end
+return {text(now), text(read_clock()), later < math.huge and text(later) or '', it.disabled and '1' or '', text(it.resumed),
+  calendars.told(used), changed, unpack(rows)}

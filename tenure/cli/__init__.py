@@ -26,6 +26,7 @@ _COMMANDS = {
     "why": ("why:why", "Say why a job does not run or a schedule did not fire, and what would change that."),
     "replay": ("replay:replay", "Retry many dead or failed jobs at a pace, chosen by conditions."),
     "cron": ("cron:cron", "List, show, pause, resume, run and delete schedules; explain cron expressions."),
+    "calendars": ("calendars:calendars", "List, show, store and delete calendars of excluded times."),
     "tenants": (
         "tenants:tenants",
         "List tenants; disable and enable their scheduling; say how long their jobs stay.",

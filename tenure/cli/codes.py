@@ -65,7 +65,7 @@ _ERRORS: dict[str, tuple[str, str]] = {
         "look at the spelling, and whether the application imports the module that registers it",
     ),
     "NOT_FOUND": (
-        "there is no such job, schedule or lease in this tenant",
+        "there is no such job, schedule, calendar or lease in this tenant",
         "look at the id and the tenant (--tenant); tenure jobs list, tenure cron list",
     ),
     "CONFLICT": ("the state of things forbids it", "look how it stands now, then decide again"),
@@ -80,6 +80,10 @@ _ERRORS: dict[str, tuple[str, str]] = {
     "STALE_PLAN": (
         "the schedule or job has changed since it was read",
         "read it again (tenure cron show, tenure jobs show), then repeat the change",
+    ),
+    "IN_USE": (
+        "something is needed by others and cannot be deleted; the message names them",
+        "change those that use it first (tenure calendars show NAME lists them)",
     ),
     "SCHEDULING_DISABLED": (
         "scheduling of the tenant is disabled, or its settings cannot be understood: nothing fires, not even by hand",

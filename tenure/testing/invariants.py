@@ -645,7 +645,35 @@ def _triggers_stand_by_next_fire(tenant: Tenant) -> Said:
         for name, value in fields.items()
         if name.startswith("next:") and "paused" not in fields
     }
-    yield from _same("I3", "triggers", _scores(tenant.one("triggers", {})), expected)
+    visits = _scores(tenant.one("triggers", {}))
+    unfinished = {member for member in visits if member.startswith(":")}
+    planned = {member: score for member, score in visits.items() if member not in unfinished}
+    yield from _same("I3", "triggers", planned, expected)
+    behind = {
+        f":{name}"
+        for (name,), members in tenant.all("planned_by").items()
+        if min(members.values()) < int(tenant.all("calendar").get((name,), {}).get(b"revision", 0))
+    }
+    yield from _same("I3", "calendars to go on with", dict.fromkeys(unfinished), dict.fromkeys(behind))
+
+
+def _triggers_stand_in_their_calendars(tenant: Tenant) -> Said:
+    calendars = {name for (name,) in tenant.all("calendar")}
+    names = dict.fromkeys(_scores(tenant.one("calendars", {})))
+    yield from _same("I3", "names of calendars", names, dict.fromkeys(calendars))
+    expected = {
+        (fields[name].decode(), f"{name[9:].decode()}:{job_key}")
+        for (job_key,), fields in tenant.all("schedule").items()
+        for name in fields
+        if name.startswith(b"calendar:")
+    }
+    found = {
+        (name, member) for (name,), members in tenant.all("planned_by").items() for member in _scores(members)
+    }
+    yield from _same("I3", "triggers in calendars", dict.fromkeys(found), dict.fromkeys(expected))
+    for name, member in expected:
+        if name not in calendars:
+            yield "I3", f"{member} stands in calendar {name}, which is not stored"
 
 
 def _fires_are_recorded_once(tenant: Tenant) -> Said:
@@ -705,6 +733,7 @@ _RULES: tuple[Callable[[Tenant], Said], ...] = (
     due_work_is_advertised,
     _named_leases_stand_by_expiry,
     _triggers_stand_by_next_fire,
+    _triggers_stand_in_their_calendars,
     _fires_are_recorded_once,
     the_log_tells_of_fires,
     books_are_known,

@@ -64,6 +64,8 @@ TABLE: dict[str, dict[str, int]] = {
     "/schedules/{job_key}/logs": {"GET": 404, "HEAD": 404},
     "/schedules/{job_key}/why": {"GET": 404, "HEAD": 404},
     "/holds": {"GET": 200, "HEAD": 200, "POST": 400, "DELETE": 400},
+    "/calendars": {"GET": 200, "HEAD": 200},
+    "/calendars/{name}": {"GET": 404, "HEAD": 404, "PUT": 400, "DELETE": 404},
     "/tenants": {"GET": 200, "HEAD": 200},
     "/tenants/{tenant}/scheduling": {"GET": 200, "HEAD": 200, "PUT": 400},
     "/livez": {"GET": 200, "HEAD": 200},
@@ -84,7 +86,11 @@ def test_the_table_has_every_route(shop: Tenure) -> None:
 def test_a_method_answers_as_the_table_says(client: TestClient, path: str, method: str) -> None:
     answer = client.request(
         method,
-        path.replace("{id}", "x").replace("{job_key}", "x").replace("{tenant}", "x").replace("{trace}", "x"),
+        path.replace("{id}", "x")
+        .replace("{job_key}", "x")
+        .replace("{tenant}", "x")
+        .replace("{trace}", "x")
+        .replace("{name}", "x"),
     )
 
     expected = TABLE[path].get(method)

@@ -35,13 +35,14 @@ local function record_passed(job_key, trigger, scheduler, reason, month, first, 
 end
 
 -- What is due of each trigger and is passed over, as callers work it out: from `at` on in the arguments, for each trigger its
--- name, its planned and its following instant, and how many stretches; for each of those reason month first last count.
+-- name, its planned and its following instant, the revision of its calendar, and how many stretches; for each of those reason
+-- month first last count.
 local function read_due(arguments, at)
   local due = {}
   while at <= #arguments do
-    local trigger, planned, following, many = unpack(arguments, at, at + 3)
-    local told = {planned = planned, following = following}
-    at = at + 4
+    local trigger, planned, following, calendar, many = unpack(arguments, at, at + 4)
+    local told = {planned = planned, following = following, calendar = calendar}
+    at = at + 5
     for nth = 1, many do
       told[nth] = {unpack(arguments, at, at + 4)}
       at = at + 5
@@ -53,6 +54,11 @@ end
 
 -- Nil, or why the schedule's due instants are not those that `due` was worked out for.
 local function not_all_told(job_key, fields, due)
+  local named = {}
+  for at = 1, #fields, 2 do
+    local trigger = string.match(fields[at], '^calendar:(.*)$')
+    if trigger then named[trigger] = fields[at + 1] end
+  end
   for at = 1, #fields, 2 do
     local trigger = string.match(fields[at], '^next:(.*)$')
     if trigger and tonumber(fields[at + 1]) <= now then
@@ -60,6 +66,9 @@ local function not_all_told(job_key, fields, due)
       if not told or told.planned ~= fields[at + 1] or (tonumber(told.following) or now + 1) <= now then
         return 'trigger ' .. trigger .. ' of ' .. job_key .. ' is due at ' .. fields[at + 1]
           .. ', and the change was prepared for ' .. (told and told.planned or 'none')
+      end
+      if told.calendar ~= calendars.revision_of(named[trigger]) then
+        return 'the calendar ' .. (named[trigger] or 'of ' .. trigger) .. ' has changed since the change was prepared'
       end
     end
   end
