@@ -50,6 +50,11 @@ class Stored:
         definition = Definition.unpacked(self.fields["definition"])
         return definition.trigger(trigger).times(self.instants("anchor").get(trigger, 0), self.calendars)
 
+    def switch(self, trigger: str) -> str:
+        """How the tenant's switch stands for a trigger, as the scripts' `switch_for` says it."""
+        gate = "disabled" if self.gate.disabled else str(self.gate.resumed)
+        return f"{gate} {self.observed.get(trigger, '')}"
+
     def calendar_revision(self, trigger: str) -> int | str:
         """Of the stored calendar that a trigger stands in; empty if it stands in none."""
         found = self.calendars.get(self.fields.get(f"calendar:{trigger}", b"").decode())
@@ -79,7 +84,8 @@ def passed_over(stored: Stored, now: int, reason: str) -> list[str | int]:
             found = Plan((Skip(reason, (Passed(month(planned), planned, planned, 1),)),), None)
         flat = [part for step in found.steps if isinstance(step, Skip) for part in stretches(step)]
         following = "" if found.following is None else found.following
-        rest += [trigger, planned, following, stored.calendar_revision(trigger), len(flat) // 5, *flat]
+        calendar, switch = stored.calendar_revision(trigger), stored.switch(trigger)
+        rest += [trigger, planned, following, calendar, switch, len(flat) // 5, *flat]
     return rest
 
 

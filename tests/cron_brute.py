@@ -50,7 +50,7 @@ class Walk:
     def __init__(self, tz: str, start: datetime, end: datetime, unit: int, margin: timedelta) -> None:
         self.start, self.end, self.unit = start, end, timedelta(seconds=unit)
         self.readings: list[tuple[datetime, datetime]] = []
-        zone = ZoneInfo(tz)
+        self.zone = zone = ZoneInfo(tz)
         at = start - margin
         while at < end + margin:
             self.readings.append((at, at.astimezone(zone).replace(tzinfo=None, fold=0)))

@@ -211,6 +211,45 @@ def test_a_fire_planned_before_a_switch_off_and_on_is_refused(clockwork: Clockwo
     assert clockwork.said() == [("skipped", "unobserved", 1)]
 
 
+@pytest.mark.parametrize("change", ["delete", "put", "pause"])
+def test_a_change_that_was_worked_out_before_an_observation_records_nothing_twice(
+    clockwork: Clockwork, faults: Faults, change: str
+) -> None:
+    clockwork.switch(START + SECOND).set(enabled=False)
+    now = FIRST + 2 * MINUTE
+
+    def observe() -> None:
+        if faults.calls[-1] == "schedules_read":
+            faults.after_each = None
+            clockwork.round(now)
+
+    faults.after_each = observe
+    schedules = clockwork.schedules(now)
+    {
+        "delete": lambda: schedules.delete(KEY),
+        "put": lambda: schedules.put(KEY, TASK, [Trigger("default", "30 * * * * ?")]),
+        "pause": lambda: pausing.pause(schedules, KEY),
+    }[change]()
+
+    assert [(one.fire_time, one.reason, one.count) for one in clockwork.records()] == [
+        (FIRST + nth * MINUTE, DISABLED, 1) for nth in range(3)
+    ]
+
+
+def test_a_change_that_was_worked_out_before_the_switch_says_what_is_true_now(
+    clockwork: Clockwork, faults: Faults
+) -> None:
+    def disable() -> None:
+        if faults.calls[-1] == "schedules_read":
+            faults.after_each = None
+            clockwork.switch(FIRST).set(enabled=False)
+
+    faults.after_each = disable
+    clockwork.schedules(FIRST).delete(KEY)
+
+    assert clockwork.said() == [("skipped", DISABLED, 1)]
+
+
 @pytest.mark.parametrize(
     "settings",
     [

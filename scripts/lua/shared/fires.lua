@@ -35,14 +35,14 @@ local function record_passed(job_key, trigger, scheduler, reason, month, first, 
 end
 
 -- What is due of each trigger and is passed over, as callers work it out: from `at` on in the arguments, for each trigger its
--- name, its planned and its following instant, the revision of its calendar, and how many stretches; for each of those reason
--- month first last count.
+-- name, its planned and its following instant, the revision of its calendar, how the switch stood for it (see `switch_for`), and
+-- how many stretches; for each of those reason month first last count.
 local function read_due(arguments, at)
   local due = {}
   while at <= #arguments do
-    local trigger, planned, following, calendar, many = unpack(arguments, at, at + 4)
-    local told = {planned = planned, following = following, calendar = calendar}
-    at = at + 5
+    local trigger, planned, following, calendar, switch, many = unpack(arguments, at, at + 5)
+    local told = {planned = planned, following = following, calendar = calendar, switch = switch}
+    at = at + 6
     for nth = 1, many do
       told[nth] = {unpack(arguments, at, at + 4)}
       at = at + 5
@@ -52,9 +52,16 @@ local function read_due(arguments, at)
   return due
 end
 
+-- How the switch stands for a trigger, in one text: "disabled" or from when on scheduling runs again, and up to before when the
+-- trigger was observed.
+local function switch_for(it, job_key, trigger)
+  local cursor = redis.call('ZSCORE', K.observed(), trigger .. ':' .. job_key)
+  return (it.disabled and 'disabled' or text(it.resumed)) .. ' ' .. (cursor and text(cursor) or '')
+end
+
 -- Nil, or why the schedule's due instants are not those that `due` was worked out for.
 local function not_all_told(job_key, fields, due)
-  local named = {}
+  local named, it = {}, gate() or {disabled = true}
   for at = 1, #fields, 2 do
     local trigger = string.match(fields[at], '^calendar:(.*)$')
     if trigger then named[trigger] = fields[at + 1] end
@@ -66,6 +73,9 @@ local function not_all_told(job_key, fields, due)
       if not told or told.planned ~= fields[at + 1] or (tonumber(told.following) or now + 1) <= now then
         return 'trigger ' .. trigger .. ' of ' .. job_key .. ' is due at ' .. fields[at + 1]
           .. ', and the change was prepared for ' .. (told and told.planned or 'none')
+      end
+      if told.switch ~= switch_for(it, job_key, trigger) then
+        return 'trigger ' .. trigger .. ' of ' .. job_key .. ' was observed, or the switch has changed, since the change was prepared'
       end
       if told.calendar ~= calendars.revision_of(named[trigger]) then
         return 'the calendar ' .. (named[trigger] or 'of ' .. trigger) .. ' has changed since the change was prepared'
