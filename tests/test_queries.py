@@ -12,10 +12,12 @@ import pytest
 from tenure import Retry, Tenure
 from tenure.lease import listing
 from tenure.lease.filters import Filters
+from tenure.lease.holds import Holds
 from tenure.lease.jobs import JobView, Page
 from tenure.lease.ledger import Ledger, NewJob
-from tenure.lease.listing import list_jobs
+from tenure.lease.listing import list_jobs, pending_pools
 from tenure.lease.outcome import Fail, NextChunk, Succeed
+from tenure.lease.retention import Retention
 from tenure.scripts.errors import BadInput
 from tenure.scripts.states import State
 from tenure.testing import START, InlineWorker
@@ -411,3 +413,51 @@ def test_a_job_that_is_alone_in_its_trace_is_found_by_it(ledger: Ledger) -> None
     assert [job.id for job in list_jobs(ledger, Filters(trace=alone)).items] == [alone]
     assert list_jobs(ledger, Filters(trace=alone, tasks=["report"])).items == []
     assert list_jobs(ledger, Filters(trace=other)).items == [], "it belongs to another"
+
+
+# -- what the pages stand on ------------------------------------------------------------------------------------------
+
+
+def test_the_pools_with_pending_jobs_are_known_once_each_wherever_the_jobs_stand(ledger: Ledger) -> None:
+    Holds(ledger).add(task="held")
+    made: list[tuple[str, str, dict[str, Any]]] = [
+        ("advance", "report", {}),
+        ("advance", "held", {}),
+        ("outbound", "held", {}),
+        ("keyed", "report", {"concurrency_key": "k"}),
+        ("keyed", "report", {"concurrency_key": "k"}),
+        ("done", "report", {}),
+    ]
+    for pool, task, fields in made:
+        ledger.enqueue(NewJob(task, pool=pool, fields=fields))
+    for pool in ("advance", "done", "keyed"):
+        ledger.claim(pool, "one")
+    ledger.claim("outbound", "one")
+
+    assert pending_pools(ledger) == ["advance", "keyed", "outbound"]
+    ledger.enqueue(NewJob("report", pool="advance"))
+    ledger.enqueue(NewJob("report", pool="advance"))
+    assert pending_pools(ledger) == ["advance", "keyed", "outbound"]
+
+
+@pytest.mark.parametrize("aside", [0, 20])
+def test_a_page_before_an_instant_begins_at_the_newest_job_that_is_old_enough(
+    ledger: Ledger, at: At, store: Store, aside: int
+) -> None:
+    """Whichever jobs have gone meanwhile, and also where the oldest stand apart from the journal."""
+    made = {at(START + nth).enqueue(NewJob("report")).id: START + nth for nth in range(40)}
+    ids = list(made)
+    if aside:
+        redis: Any = store.redis
+        redis.ltrim(ledger.keys("journal", task="report"), aside, -1)
+        redis.zadd(ledger.keys("aside", task="report"), {job: nth for nth, job in enumerate(ids[:aside])})
+        redis.hset(ledger.keys("meta"), "cut:report", aside)
+    Retention(ledger).set({"canceled": "1ms"})
+    for gone in ([], ids[10:20], ids[25:39], ids[:5], ids[5:9]):
+        for job in gone:
+            at(START + 50).cancel(job)
+        at(START + 60).reap()
+        ids = [job for job in ids if job not in gone]
+        for before in range(START, START + 42):
+            found = ledger.list(task="report", created_to=before, limit=100).items
+            assert [job.id for job in found] == [job for job in reversed(ids) if made[job] < before], before

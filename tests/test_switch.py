@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,8 +20,9 @@ from tenure.scheduler.schedules import Fire, Schedules
 from tenure.scheduler.skips import DISABLED
 from tenure.scheduler.switch import Scheduling
 from tenure.scheduler.trigger import Trigger
-from tenure.scripts.errors import BadInput, SchedulingDisabled, StalePlan
-from tenure.testing import START, Died, Faults
+from tenure.scripts import Call
+from tenure.scripts.errors import BadInput, NotFound, SchedulingDisabled, StalePlan
+from tenure.testing import START, Died, Faults, difference
 
 from .given import Store
 
@@ -250,6 +252,75 @@ def test_a_change_that_was_worked_out_before_the_switch_says_what_is_true_now(
     assert clockwork.said() == [("skipped", DISABLED, 1)]
 
 
+def enable(clockwork: Clockwork) -> None:
+    clockwork.switch(FIRST).set(enabled=True)
+
+
+def damage(clockwork: Clockwork) -> None:
+    clockwork.ledgers.scripts.redis.hset(clockwork.ledger(START).keys("scheduling"), "state", "perhaps")
+
+
+def edit(clockwork: Clockwork) -> None:
+    clockwork.schedules(FIRST).put(KEY, TASK, [Trigger("default", "30 * * * * ?")])
+
+
+def delete(clockwork: Clockwork) -> None:
+    clockwork.schedules(FIRST).delete(KEY)
+
+
+def observe_first(clockwork: Clockwork) -> None:
+    clockwork.round(FIRST + 2 * SECOND, "two")
+
+
+@pytest.mark.parametrize("meanwhile", [enable, damage, edit, delete, observe_first])
+def test_an_observation_that_was_overtaken_is_refused_and_writes_nothing(
+    clockwork: Clockwork,
+    faults: Faults,
+    store: Store,
+    caplog: pytest.LogCaptureFixture,
+    meanwhile: Callable[[Clockwork], None],
+) -> None:
+    """What changes between the look and the record counts: the instant has the record that the change gave it."""
+    clockwork.switch(START + SECOND).set(enabled=False)
+    after: dict[str, Any] = {}
+
+    def overtake() -> None:
+        if faults.calls[-1] == "triggers_due" and not after:
+            after["dump"] = {}
+            meanwhile(clockwork)
+            after["dump"] = store.dump()
+        elif faults.calls[-1] == "observe" and after["dump"]:
+            assert difference(after["dump"], store.dump()) == {}
+            after["refused"] = True
+
+    faults.after_each = overtake
+    clockwork.round(FIRST)
+    faults.after_each = None
+
+    assert after["refused"]
+    assert caplog.messages == [], "nothing is wrong with that"
+    if meanwhile is damage:
+        clockwork.ledgers.scripts.redis.hset(clockwork.ledger(START).keys("scheduling"), "state", "disabled")
+
+
+def test_nothing_is_observed_before_it_has_passed(clockwork: Clockwork, store: Store) -> None:
+    clockwork.switch(START + SECOND).set(enabled=False)
+    ledger = clockwork.ledger(FIRST - 1)
+    args: dict[str, Any] = {
+        "job_key": KEY,
+        "trigger": "default",
+        "revision": "1",
+        "calendar": "",
+        "observed": FIRST,
+        "following": FIRST + MINUTE,
+        "scheduler": "one",
+    }
+    call: Call[Any] = Call("observe", ledger.keys.home, args, list, [DISABLED, month(FIRST), FIRST, FIRST, 1])
+
+    with store.unchanged(), pytest.raises(StalePlan, match="has not passed"):
+        ledger.scripts.run(call)
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -427,6 +498,7 @@ def test_a_run_by_hand_is_a_job_and_no_fire(clockwork: Clockwork) -> None:
     named = pausing.run(schedules, KEY, at=FIRST + 3 * MINUTE)
 
     assert schedules.ledger.get(now).fire_time == START
+    assert [schedules.ledger.get(job).reason for job in (now, named)] == ["run by hand by eve", "run by hand"]
     assert schedules.ledger.get(named).fire_time == FIRST + 3 * MINUTE
     assert clockwork.said() == []
     assert schedules.get(KEY).next_fires == {"default": FIRST}
@@ -435,6 +507,19 @@ def test_a_run_by_hand_is_a_job_and_no_fire(clockwork: Clockwork) -> None:
 def test_an_instant_that_is_not_planned_is_not_run(clockwork: Clockwork, store: Store) -> None:
     with store.unchanged(), pytest.raises(BadInput, match="no planned instant"):
         pausing.run(clockwork.schedules(START), KEY, at=FIRST + 1)
+
+
+def test_a_schedule_deleted_since_is_not_run(clockwork: Clockwork, faults: Faults) -> None:
+    def delete_it() -> None:
+        if faults.calls[-1] == "schedules_read":
+            faults.after_each = None
+            delete(clockwork)
+
+    faults.after_each = delete_it
+    with pytest.raises(NotFound, match="is not stored"):
+        pausing.run(clockwork.schedules(START), KEY)
+
+    assert clockwork.ledger(START).counts() == {}
 
 
 def test_a_run_by_hand_passes_the_switch_too(clockwork: Clockwork, store: Store) -> None:
