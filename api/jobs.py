@@ -15,7 +15,7 @@ from ..lease.requests import due, edited_args
 from ..lease.status import runtime_status
 from ..lease.summary import summary
 from ..lease.who import check_token
-from ..lease.why import why
+from ..lease.why import why_now
 from ..scripts.states import State
 from . import views
 from .fields import Fields
@@ -55,7 +55,7 @@ class Jobs:
         return answer(views.job_with_attempts(ledger_of(self._app, request).get(request.path_params["id"])))
 
     def why(self, request: Request) -> Response:
-        return answer(views.why(why(ledger_of(self._app, request).get(request.path_params["id"]))))
+        return answer(views.why(why_now(ledger_of(self._app, request), request.path_params["id"])))
 
     def cancel(self, request: Request, body: bytes) -> Response:
         """Cancel it; a canceled one stays as it is."""

@@ -14,7 +14,7 @@ from .jobs import REAP, News
 from .ledger import Ledger
 from .walk import STEP, go_on
 from .who import check_word
-from .why import Why, why
+from .why import Why, why_now
 from .why_instance import why_instance
 
 MOST_JOBS = 500
@@ -61,7 +61,7 @@ class Instances:
         """Why it does not go on; of a node, why its newest unfinished job does not."""
         view = self.get(instance, node)
         if node is not None and view.job is not None:
-            return why(self._ledger.get(view.job))
+            return why_now(self._ledger, view.job)
         return why_instance(view)
 
     def _say(self, instance: str, flag: str, reason: str, by: str) -> InstanceView:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from shlex import quote
 
@@ -11,7 +11,9 @@ from .holds import words_of
 from .instance_view import InstanceFlag, InstanceState
 from .instants import rfc3339
 from .jobs import Attempt, JobView
+from .ledger import Ledger
 from .rates import rate_in_words
+from .workers import WorkerView, unserved
 
 CLAIMABLE = "claimable"
 
@@ -27,8 +29,8 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """`verdict` is one of a closed list: `claimable`, or what the scripts' `blocker` says. `since` and `next` are epoch
-    ms: since when it holds, and when it ends by itself; `do` are commands that would change it.
+    """`verdict` is one of a closed list: `claimable`, `pool_unserved`, or what the scripts' `blocker` says. `since` and
+    `next` are epoch ms: since when it holds, and when it ends by itself; `do` are commands that would change it.
     """
 
     subject: str
@@ -41,9 +43,24 @@ class Why:
     do: tuple[str, ...]
 
 
-def why(job: JobView) -> Why:
-    """What stands between a job and its start, as it stood when it was read."""
+def why_now(ledger: Ledger, job_id: str) -> Why:
+    """What stands between a job and its start. Raises NotFound."""
+    job = ledger.get(job_id)
+    return why(job, ledger.index.workers() if waits_for_workers(job) else ())
+
+
+def waits_for_workers(job: JobView) -> bool:
+    """Whether nothing in the ledger keeps a job from a worker, so that it depends on which there are."""
+    return job.blocker in (None, "task_unknown")
+
+
+def why(job: JobView, workers: Iterable[WorkerView] | None = None) -> Why:
+    """What stands between a job and its start, as it stood when it was read; whether any of the `workers` serves its
+    pool, if they are known.
+    """
     verdict = job.blocker or CLAIMABLE
+    if waits_for_workers(job) and workers is not None and unserved([job.pool], workers):
+        verdict = "pool_unserved"
     since, by, text, following, do = _SAID.get(verdict, _unknown)(job)
     commands = tuple(_command(job, command) for command in do)
     return Why(f"job {job.id}", verdict, since, by, text, _checks(job, verdict), following, commands)
@@ -52,7 +69,7 @@ def why(job: JobView) -> Why:
 def _command(job: JobView, command: str) -> str:
     if command.startswith("instances"):
         return f"tenure {command} {as_argument(job.instance or '')}"
-    if command.startswith("hold "):
+    if command.startswith(("hold ", "worker ")):
         return f"tenure {command}"
     return f"tenure jobs {command.replace('ID', job.id, 1)}"
 
@@ -63,7 +80,7 @@ def as_argument(text: str) -> str:
 
 
 # What is said of a verdict: since when, by whom, in words, until when, and what to do: `tenure jobs` with its ID, or
-# `tenure instances` of its instance, or `tenure hold`.
+# `tenure instances` of its instance, or `tenure hold`, or `tenure worker`.
 Said = tuple[int | None, str | None, str, int | None, tuple[str, ...]]
 
 
@@ -120,6 +137,14 @@ def _rate_limited(job: JobView) -> Said:
     limit = rate_in_words(int(many), int(period))
     text = f"Of {what} start at most {limit}, and so many have: the next may at {rfc3339(int(opens))}."
     return job.run_at, None, text, int(opens), ("cancel ID",)
+
+
+def _pool_unserved(job: JobView) -> Said:
+    text = (
+        f"It is due since {rfc3339(job.run_at)} and nothing else stands in its way, but no live worker serves pool "
+        f"{job.pool}: nobody claims it until one is started."
+    )
+    return job.run_at, None, text, None, (f"worker --pool {job.pool}", "cancel ID")
 
 
 def _task_unknown(job: JobView) -> Said:
@@ -252,6 +277,7 @@ _SAID: dict[str, Callable[[JobView], Said]] = {
     "held_pool": _held,
     "held_task": _held,
     "rate_limited": _rate_limited,
+    "pool_unserved": _pool_unserved,
     "task_unknown": _task_unknown,
     "key_full": _key_full,
     "behind_others_of_key": _behind_others_of_key,
@@ -296,6 +322,7 @@ _CHECKS: tuple[tuple[str, tuple[str, ...], Callable[[JobView], str]], ...] = (
         ("key_full", "behind_others_of_key"),
         lambda job: f"concurrency key: {job.instance if job.exclusive else job.concurrency_key or 'none'}",
     ),
+    ("served", ("pool_unserved",), lambda job: f"live workers of pool {job.pool}"),
     ("known", ("task_unknown",), lambda job: f"workers that know {job.task}"),
 )
 

@@ -17,7 +17,7 @@ from .lease.status import RuntimeStatus, runtime_status
 from .lease.summary import Summary, summary
 from .lease.tasks import check_priority
 from .lease.who import who
-from .lease.why import Why, why
+from .lease.why import Why, why_now
 from .scripts.errors import BadInput
 from .scripts.kinds import checked
 
@@ -94,8 +94,11 @@ class JobBook(FailureBook):
         self._app.ledger(tenant).cancel(job_id, reason, who(by))
 
     def why(self, job_id: str, tenant: str = "default") -> Why:
-        """What stands between a job and its start, as the claim judges it. Raises NotFound."""
-        return why(self.get(job_id, tenant))
+        """What stands between a job and its start, as the claim judges it, and whether a live worker serves its pool.
+
+        Raises NotFound.
+        """
+        return why_now(self._app.ledger(tenant), job_id)
 
     def skip(self, job_id: str, reason: str = "", tenant: str = "default", *, by: str | None = None) -> None:
         """Cancel a job because it need not be done any more; its reason says `skipped`."""

@@ -14,9 +14,10 @@ from tenure.lease.instances import Instances
 from tenure.lease.jobs import JobView
 from tenure.lease.ledger import Ledger, NewJob, new_token
 from tenure.lease.outcome import Fail, GiveBack, NextChunk, Succeed
-from tenure.lease.why import CLAIMABLE, VERDICTS, Why, why
+from tenure.lease.why import CLAIMABLE, VERDICTS, Why, why, why_now
 from tenure.lease.why_instance import VERDICTS as INSTANCE_VERDICTS
 from tenure.lease.why_instance import why_instance
+from tenure.lease.workers import LIVE_MS, Heartbeat, Slots, WorkerState
 from tenure.scripts.states import State
 from tenure.testing import START
 
@@ -111,6 +112,10 @@ ALONE = {"instance": "order-7", "exclusive": "1"}
 CASES: list[tuple[str, Callable[[Ledger], str], int | None, int | None, str, list[str]]] = [
     ("claimable", made(), START, None, "free slot of pool advance on a worker that knows report",
      ["reschedule ID --priority 0", "cancel ID"]),
+    ("pool_unserved", made(pool="outbound"), START, None, "no live worker serves pool outbound",
+     ["worker --pool outbound", "cancel ID"]),
+    ("pool_unserved", unknown, START, None, "no live worker serves pool advance",
+     ["worker --pool advance", "cancel ID"]),
     ("not_due", made(when="+60000"), START, START + MINUTE, "due at 2026-09-21T14:14:20.000Z",
      ["reschedule ID --now", "cancel ID"]),
     ("not_due", backing_off, START, START + MINUTE, r"failed \(1 of 3 this round, 0 lost\): ValueError: no rows….",
@@ -151,11 +156,19 @@ CASES: list[tuple[str, Callable[[Ledger], str], int | None, int | None, str, lis
 ]  # fmt: skip
 
 
+def serve(ledger: Ledger, state: WorkerState = WorkerState.ACTIVE, pool: str = "advance") -> None:
+    """A worker says that it is there for jobs of the pool."""
+    said = Heartbeat("box", 7, "0.1.0", state, {pool: Slots(0, 4)}, 3, 0, 0, 1_000, None)
+    ledger.index.beat("one", said)
+
+
 def written_out(command: str, job_id: str) -> str:
     if command == "resume":
         return "tenure instances resume order-7"
     return (
-        f"tenure {command}" if command.startswith("hold") else f"tenure jobs {command.replace('ID', job_id)}"
+        f"tenure {command}"
+        if command.startswith(("hold", "worker"))
+        else f"tenure jobs {command.replace('ID', job_id)}"
     )
 
 
@@ -171,7 +184,10 @@ def test_each_verdict_says_since_when_until_when_and_what_to_do(
 ) -> None:
     job_id = arrange(ledger)
 
-    found = why(ledger.get(job_id))
+    if verdict != "pool_unserved":
+        serve(ledger)
+
+    found = why_now(ledger, job_id)
 
     assert (found.subject, found.verdict) == (f"job {job_id}", verdict)
     assert (found.since, found.next) == (since, until)
@@ -188,10 +204,15 @@ def test_every_verdict_that_the_claim_knows_is_explained() -> None:
     plain = set(re.findall(r"(?:return|paused =|canceled =) '([a-z_]+)'", lua)) - {"state_"}
 
     assert plain | {f"state_{state}" for state in State} - {"state_pending"} <= set(VERDICTS)
+    assert (
+        set(VERDICTS) - plain
+        == {f"state_{state}" for state in State} - {"state_pending"}
+        | {*(CLAIMABLE, "pool_unserved", "task_unknown")} - plain
+    )
     assert set(VERDICTS) == {verdict for verdict, *_ in CASES}
 
 
-@pytest.mark.parametrize(("verdict", "arrange"), [case[:2] for case in CASES])
+@pytest.mark.parametrize(("verdict", "arrange"), [case[:2] for case in CASES if case[0] != "pool_unserved"])
 def test_the_claim_agrees(ledger: Ledger, verdict: str, arrange: Callable[[Ledger], str]) -> None:
     """Also that of a worker which does not know a task of which none has come by that does."""
     job_id = arrange(ledger)
@@ -202,6 +223,33 @@ def test_the_claim_agrees(ledger: Ledger, verdict: str, arrange: Callable[[Ledge
     taken = [lease.id for lease in claims.leases]
 
     assert (job_id in taken) == (before.verdict == CLAIMABLE)
+
+
+@pytest.mark.parametrize(
+    ("state", "pool", "age_ms", "verdict"),
+    [
+        (WorkerState.ACTIVE, "advance", 0, CLAIMABLE),
+        (WorkerState.ACTIVE, "advance", LIVE_MS, CLAIMABLE),
+        (WorkerState.ACTIVE, "advance", LIVE_MS + 1, "pool_unserved"),
+        (WorkerState.ACTIVE, "outbound", 0, "pool_unserved"),
+        (WorkerState.STOPPING, "advance", 0, "pool_unserved"),
+        (WorkerState.ENDED, "advance", 0, "pool_unserved"),
+    ],
+)
+def test_only_a_live_worker_that_takes_jobs_of_the_pool_serves_it(
+    ledger: Ledger, at: At, state: WorkerState, pool: str, age_ms: int, verdict: str
+) -> None:
+    job_id = ledger.enqueue(NewJob("report")).id
+    serve(ledger, state, pool)
+
+    assert why_now(at(START + age_ms), job_id).verdict == verdict
+
+
+def test_what_the_ledger_says_comes_before_whether_there_are_workers(ledger: Ledger, at: At) -> None:
+    job_id = ledger.enqueue(NewJob("report", when="+60000")).id
+
+    assert why_now(ledger, job_id).verdict == "not_due"
+    assert why_now(at(START + MINUTE), job_id).verdict == "pool_unserved"
 
 
 def test_a_lease_that_ended_is_told(ledger: Ledger, at: At) -> None:
