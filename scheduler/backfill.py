@@ -86,7 +86,7 @@ def backfill(
                 key,
                 _needed(definitions[one.revision]),
                 one.trigger,
-                _job_id(schedules.ledger.tenant, key, one),
+                by_hand_id(schedules.ledger.tenant, key, one.trigger, one.instant),
                 one.instant,
                 by=by,
                 after_ms=(at + nth) * 1000 // rate,
@@ -127,9 +127,9 @@ def _check_number(many: int) -> None:
         )
 
 
-def _job_id(tenant: str, key: JobKey, one: Missed) -> str:
-    """The job of a backfilled instant: the same however often it is asked for, and another than a fire's."""
-    return fire_id(tenant, str(key), f"{one.trigger}:backfill", one.instant)
+def by_hand_id(tenant: str, key: JobKey, trigger: str, instant: int) -> str:
+    """The job of an instant that is made up for: the same however often it is asked for, and another than a fire's."""
+    return fire_id(tenant, str(key), f"{trigger}:backfill", instant)
 
 
 def _needed(definition: Definition | None) -> Definition:

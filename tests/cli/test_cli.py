@@ -22,6 +22,7 @@ COMMANDS = (
     "background",
     "jobs",
     "cron",
+    "migrate",
     "status",
     "config",
     "explain",

@@ -1,0 +1,52 @@
+"""The old side of a hand-over: an application whose jobs rq-scheduler and RQ's workers run, and its new side."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from rq.job import get_current_job
+from rq.queue import Queue
+
+from tenure import Ctx, Tenure
+from tenure.scheduler.rq_gate import GatedQueue
+from tenure.scheduler.rq_store import SCHEDULED
+
+app = Tenure()
+
+
+class NotingQueue(Queue):
+    """RQ's queue, which keeps for the job for which instant the old scheduler fires it."""
+
+    def enqueue_job(self, job: Any, *args: Any, **options: Any) -> Any:
+        score = self.connection.zscore(SCHEDULED, job.id)
+        job.meta["planned"] = None if score is None else int(score)
+        return super().enqueue_job(job, *args, **options)
+
+
+class NotingGate(GatedQueue, NotingQueue):
+    """The same behind a gate."""
+
+
+def note(path: str, *words: object) -> None:
+    with Path(path).open("a") as file:
+        file.write(" ".join(map(str, words)) + "\n")
+
+
+def tick(path: str, name: str) -> None:
+    """What the old scheduler's jobs call: it notes who ran it, and the planned instant in seconds."""
+    job = get_current_job()
+    assert job is not None
+    note(path, "old", name, job.meta["planned"], round(time.time(), 3))
+
+
+@app.task("old_scheduler.tick", aliases=["shop.tick"])
+def new_tick(ctx: Ctx, path: str, name: str) -> None:
+    """The same in Tenure."""
+    assert ctx.fire_time is not None
+    note(path, "new", name, round(ctx.fire_time.timestamp()), round(time.time(), 3))
+
+
+@app.task("old_scheduler.nothing", pool="outbound")
+def nothing(*args: Any, **kwargs: Any) -> None: ...
