@@ -147,9 +147,9 @@ def background_task(ledger: Ledger, job_id: str) -> JobView:
 def links_of(request: Request, view: JobView) -> Json:
     """Where to look next. Paths, not addresses: they hold under any mount and behind any host name."""
     tenant = {"tenant": view.tenant}
-    task = f"/background-tasks/{view.id}"
+    task = ("background-tasks", view.id)
     return {
         "self": link(request, task, tenant),
-        "events": link(request, f"{task}/events", tenant),
+        "events": link(request, (*task, "events"), tenant),
         "page": None,
     }

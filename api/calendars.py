@@ -59,7 +59,7 @@ class CalendarResource:
             calendar(found),
             201 if put.created else 200,
             ETag=etag(found.revision),
-            location=link(request, f"/calendars/{name}", {"tenant": tenant}),
+            location=link(request, ("calendars", str(name)), {"tenant": tenant}),
         )
 
     def delete(self, request: Request) -> Response:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from ..scripts.errors import TenureError
 from .background import Background
@@ -27,7 +27,7 @@ from .needs import App
 from .problems import CatchAll, on_error, on_http_error
 from .replays import ReplayResource
 from .retention import RetentionResource
-from .routing import resource
+from .routing import BySegments, resource
 from .schedules import ScheduleResource
 from .tasks import Tasks
 from .tenants import Tenants
@@ -70,7 +70,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/background-tasks/{id}", get=background.get),
         resource("/background-tasks/{id}/cancel", post=background.cancel),
         resource("/background-tasks/{id}/retry", post=background.retry),
-        Route("/background-tasks/{id}/events", Events(app, hub).follow),
+        BySegments("/background-tasks/{id}/events", Events(app, hub).follow),
         resource("/jobs", get=jobs.list),
         resource("/jobs/summary", get=jobs.summary),
         resource("/jobs/runtime-status", get=jobs.runtime_status),
@@ -112,6 +112,6 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/calendars/{name}", get=calendars.get, put=calendars.put, delete=calendars.delete),
         resource("/tenants", get=tenants.list),
         resource("/tenants/{tenant}/scheduling", get=tenants.get, put=tenants.put),
-        Route("/livez", health.livez),
-        Route("/readyz", health.readyz),
+        BySegments("/livez", health.livez),
+        BySegments("/readyz", health.readyz),
     ]

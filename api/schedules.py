@@ -107,7 +107,7 @@ class ScheduleResource:
             )
         log.info("schedule %s is at revision %s: %s", key, put.revision, escaped(reason or "no reason given"))
         view = schedules.get(key)
-        place = link(request, f"/schedules/{key}", {"tenant": tenant})
+        place = link(request, ("schedules", str(key)), {"tenant": tenant})
         return answer(
             schedule_views.schedule(view),
             201 if put.created else 200,
@@ -173,7 +173,7 @@ class ScheduleResource:
                 at = epoch_ms(parse_instant(text, what="fireTime"), what="fireTime")
         fields.done()
         job_id = run(self._of(tenant), key, trigger=trigger, at=at, by=who(request))
-        place = link(request, f"/jobs/{job_id}", {"tenant": tenant})
+        place = link(request, ("jobs", job_id), {"tenant": tenant})
         return answer({"jobId": job_id, "jobKey": str(key)}, 202, location=place)
 
     def next(self, request: Request) -> Response:

@@ -10,8 +10,11 @@ from typing import Any
 
 import click
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.routing import Mount
 
+from ..api.problems import on_http_error
+from ..app import Tenure
 from ..scripts.errors import BadInput, MissingExtra, TenureError
 from .foreground import begin, turning, until_stopped
 from .options import app_argument, find_app, warn
@@ -37,7 +40,7 @@ def api(app_name: str | None, host: str, port: int) -> None:
     listener = listen(host, port)
     app = find_app(app_name)
     warn(app)
-    web = Starlette(routes=[Mount("/api", app.api())])
+    web = served(app)
     uvicorn: Any = import_module("uvicorn")
     config = uvicorn.Config(web, log_config=None, access_log=False, timeout_graceful_shutdown=STOP_S)
     try:
@@ -47,6 +50,11 @@ def api(app_name: str | None, host: str, port: int) -> None:
     finally:
         app.close()
     say("the API has stopped")
+
+
+def served(app: Tenure) -> Starlette:
+    """The API under /api, and beside it nothing but problems."""
+    return Starlette(routes=[Mount("/api", app.api())], exception_handlers={HTTPException: on_http_error})
 
 
 def listen(host: str, port: int) -> socket.socket:
