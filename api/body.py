@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from starlette.requests import Request
@@ -15,6 +15,7 @@ from .refusals import BadJson, BodyTooLarge, BodyTooSlow, Encoded, NotJson
 LIMIT = 256 * 1024
 DEPTH = 32
 SLOWEST_S = 20.0
+MERGE_PATCH = "application/merge-patch+json"
 
 
 async def read_body(request: Request) -> bytes:
@@ -31,7 +32,8 @@ async def read_body(request: Request) -> bytes:
     except TimeoutError:
         raise BodyTooSlow(f"the body did not arrive within {SLOWEST_S:.0f} s", hint="send it again") from None
     if body:
-        _check_type(request.headers.get("content-type", ""))
+        kinds = ("application/json", MERGE_PATCH) if request.method == "PATCH" else ("application/json",)
+        _check_type(request.headers.get("content-type", ""), kinds)
     return body
 
 
@@ -51,12 +53,12 @@ def _too_large(found: str) -> BodyTooLarge:
     )
 
 
-def _check_type(content_type: str) -> None:
+def _check_type(content_type: str, kinds: Sequence[str]) -> None:
     kind, *options = [part.strip().lower() for part in content_type.split(";")]
     charset = [option for option in options if option.startswith("charset=")]
-    if kind != "application/json" or charset not in ([], ["charset=utf-8"], ['charset="utf-8"']):
+    if kind not in kinds or charset not in ([], ["charset=utf-8"], ['charset="utf-8"']):
         raise NotJson(
-            f"the body's type is {content_type!r:.80}, it must be application/json in UTF-8",
+            f"the body's type is {content_type!r:.80}, it must be {' or '.join(kinds)} in UTF-8",
             hint="set the header Content-Type: application/json",
         )
 

@@ -24,13 +24,16 @@ def resource(
     get: Read | None = None,
     put: Change | None = None,
     post: Change | None = None,
+    patch: Change | None = None,
     delete: Read | None = None,
 ) -> Route:
     """The route of a path. What reads or deletes gets the request; what else changes gets its body too, and takes no
     query string.
     """
     plain = {method: read for method, read in (("GET", get), ("HEAD", get), ("DELETE", delete)) if read}
-    changes = {method: change for method, change in (("PUT", put), ("POST", post)) if change}
+    changes = {
+        method: change for method, change in (("PUT", put), ("POST", post), ("PATCH", patch)) if change
+    }
 
     async def endpoint(request: Request) -> Response:
         change = changes.get(request.method)

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ..lease.instants import parse_instant
 from ..lease.jobs import FIRE
-from ..lease.requests import Options, epoch_ms
+from ..lease.requests import epoch_ms
 from ..scheduler.calendar_store import Calendars
 from ..scheduler.cron_words import Language
-from ..scheduler.definition import OVERLAPS
 from ..scheduler.execution_log import LONGEST, check_month, check_position
 from ..scheduler.job_key import JobKey
-from ..scheduler.misfire import read_misfire
 from ..scheduler.pausing import pause, resume, run
 from ..scheduler.plan import month
-from ..scheduler.schedules import DEFAULT_TRIGGER, Schedules, check_triggers
+from ..scheduler.put import Put
+from ..scheduler.schedules import Schedules
 from ..scheduler.times import Times
-from ..scheduler.trigger import BadTrigger, Trigger, names_of
+from ..scheduler.trigger import Trigger, names_of
 from ..scheduler.why import why
-from ..scripts.errors import NotFound
+from ..scripts.errors import NotFound, StalePlan
 from . import schedule_views, views
-from .calls import CALL, read_call
+from .body import parse
 from .fields import Fields
 from .needs import App
 from .paging import read_cursor, write_cursor
@@ -34,27 +32,11 @@ from .plain import Json, escaped, instant
 from .preconditions import asked_for, etag, expected_revision, seen_revision
 from .recent_fires import read_place, recent_fires, write_place
 from .routing import answer, link
+from .schedule_body import LATER, PARTS, Wanted, patched, read_patched, read_schedule, read_triggers
 from .who import who
 
-PUT = (*CALL, "triggers", "misfire", "overlap", "tenant", "reason")
-PUT_LATER = ("flow", "enabled")
-# Of each field of a trigger its name here and in Python.
-TRIGGER = {
-    "name": "name",
-    "cron": "cron",
-    "every": "every",
-    "repeat": "repeat",
-    "at": "at",
-    "calendarInterval": "calendar_interval",
-    "dailyInterval": "daily_interval",
-    "tz": "tz",
-    "dst": "dst",
-    "start": "start",
-    "end": "end",
-    "calendar": "calendar",
-    "jitter": "jitter",
-    "priority": "priority",
-}
+PUT = (*PARTS, "tenant", "reason")
+PATCH_TRIES = 5
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 log = logging.getLogger("tenure.api")
 
@@ -81,39 +63,70 @@ class ScheduleResource:
     def put(self, request: Request, body: bytes) -> Response:
         """Store a schedule; the same again changes nothing."""
         key = _job_key(request)
-        fields = Fields.of_body(body, PUT, later=PUT_LATER)
-        call = read_call(fields, self._app.registry)
-        tenant, reason = fields.tenant(), fields.text("reason")
-        triggers = self._triggers(fields, tenant)
-        with fields.checking("misfire"):
-            read_misfire(fields.raw("misfire") or "fire_once")
-        overlap = fields.choice("overlap", OVERLAPS, "allow")
-        fields.done()
-        assert call
+        fields = Fields.of_body(body, PUT, later=LATER)
+        tenant, reason = fields.tenant(), fields.text("reason") or ""
+        if not fields.fine("tenant"):
+            fields.done()
+        wanted = read_schedule(fields, self._app.registry, lambda: self._calendars(tenant))
         schedules = self._of(tenant)
         with asked_for(request):
-            put = schedules.put(
-                key,
-                call.task,
-                triggers,
-                args=call.args,
-                kwargs=call.kwargs,
-                options=Options(tenant=tenant),
-                misfire=fields.raw("misfire") or "fire_once",
-                overlap=overlap,
-                expected_revision=seen_revision(request, lambda: schedules.get(key).revision),
-                by=who(request),
-                reason=reason or "",
-            )
-        log.info("schedule %s is at revision %s: %s", key, put.revision, escaped(reason or "no reason given"))
+            expected = seen_revision(request, lambda: schedules.get(key).revision)
+            put = self._store(request, schedules, key, wanted, expected, reason)
+        return self._stored(request, schedules, key, 201 if put.created else 200)
+
+    def patch(self, request: Request, body: bytes) -> Response:
+        """Change what the body names of a stored schedule, by the rules of a JSON merge patch."""
+        key, said = _job_key(request), parse(body)
+        fields = Fields(said, PUT, later=LATER)
+        tenant, reason = fields.tenant(), fields.text("reason") or ""
+        if not fields.fine("tenant"):
+            fields.done()
+        schedules = self._of(tenant)
+        with asked_for(request):
+            for left in reversed(range(PATCH_TRIES)):
+                try:
+                    self._patch(request, schedules, key, said, reason)
+                    break
+                except StalePlan:
+                    if not left or {"if-match", "if-none-match"} & set(request.headers):
+                        raise  # else somebody changed it since it was read: the patch is of what stands now
+        return self._stored(request, schedules, key, 200)
+
+    def _patch(
+        self, request: Request, schedules: Schedules, key: JobKey, said: dict[str, object], reason: str
+    ) -> None:
         view = schedules.get(key)
-        place = link(request, ("schedules", str(key)), {"tenant": tenant})
-        return answer(
-            schedule_views.schedule(view),
-            201 if put.created else 200,
-            ETag=etag(view.revision),
-            location=place,
+        merged = Fields(patched(said, view.definition), PUT, later=LATER)
+        merged.text("reason")
+        registry, tenant = self._app.registry, view.tenant
+        wanted = read_patched(merged, said, view.definition, registry, lambda: self._calendars(tenant))
+        expected = seen_revision(request, lambda: view.revision)
+        self._store(request, schedules, key, wanted, view.revision if expected is None else expected, reason)
+
+    def _store(
+        self,
+        request: Request,
+        schedules: Schedules,
+        key: JobKey,
+        wanted: Wanted,
+        expected: int | None,
+        reason: str,
+    ) -> Put:
+        put = schedules.put_definition(
+            key,
+            wanted.definition,
+            expected_revision=expected,
+            enabled=wanted.enabled,
+            by=who(request),
+            reason=reason,
         )
+        log.info("schedule %s is at revision %s: %s", key, put.revision, escaped(reason or "no reason given"))
+        return put
+
+    def _stored(self, request: Request, schedules: Schedules, key: JobKey, status: int) -> Response:
+        view = schedules.get(key)
+        place = link(request, ("schedules", str(key)), {"tenant": view.tenant})
+        return answer(schedule_views.schedule(view), status, ETag=etag(view.revision), location=place)
 
     def delete(self, request: Request) -> Response:
         """Delete a schedule; what it has fired stays."""
@@ -132,9 +145,11 @@ class ScheduleResource:
         """When triggers would fire, before anything is stored; those that count from when they are stored, from now."""
         fields = Fields.of_body(body, ("triggers", "count", "tenant"))
         tenant, count = fields.tenant(), fields.number("count", 5, 1, 100)
-        triggers = self._triggers(fields, tenant)
+        if not fields.fine("tenant"):
+            fields.done()
+        triggers = read_triggers(fields, lambda: self._calendars(tenant))
         fields.done()
-        calendars = Calendars(self._app.ledger(tenant)).named(names_of(triggers))
+        calendars = self._calendars(tenant).named(names_of(triggers))
         now = self._app.ledgers().index.take(FIRE, 0).now_ms
         return answer({"items": [_previewed(one, one.times(now, calendars), now, count) for one in triggers]})
 
@@ -226,37 +241,12 @@ class ScheduleResource:
     def _of(self, tenant: str) -> Schedules:
         return Schedules(self._app.ledger(tenant))
 
-    def _triggers(self, fields: Fields, tenant: str) -> Sequence[Trigger]:
-        """The triggers of a body, each checked in each of its fields."""
-        read = [(one, _trigger(one)) for one in fields.objects("triggers", tuple(TRIGGER), most=100)]
-        triggers = [trigger for _, trigger in read if trigger is not None]
-        if len(triggers) == len(read):
-            with fields.checking("triggers"):
-                check_triggers(triggers)
-        if fields.fine("tenant") and (names := set(names_of(triggers))):
-            stored = Calendars(self._app.ledger(tenant)).named(names)
-            for one, trigger in read:
-                if trigger is not None:
-                    with one.checking("calendar"):
-                        trigger.times(0, stored)
-        return triggers
+    def _calendars(self, tenant: str) -> Calendars:
+        return Calendars(self._app.ledger(tenant))
 
 
 def _job_key(request: Request) -> JobKey:
     return JobKey.parse(request.path_params["job_key"])
-
-
-def _trigger(one: Fields) -> Trigger | None:
-    """One trigger; None if anything is wrong with it, which is said of each field."""
-    values: dict[str, Any] = {python: one.raw(name) for name, python in TRIGGER.items() if one.given(name)}
-    try:
-        return Trigger(**{"name": DEFAULT_TRIGGER, **values})
-    except BadTrigger as exc:
-        names = {python: name for name, python in TRIGGER.items()}
-        for field, error in exc.errors:
-            with one.checking(names[field]):
-                raise error from None
-    return None
 
 
 def _previewed(trigger: Trigger, times: Times, now: int, count: int) -> Json:

@@ -25,7 +25,7 @@ from .definition import Definition
 from .due import Gate, Stored, instants, passed_over
 from .execution_log import LONGEST, LogPage, check_month, check_position, read_page
 from .job_key import JobKey
-from .misfire import read_misfire
+from .misfire import Misfire, read_misfire
 from .plan import month
 from .put import Put
 from .times import Times
@@ -139,26 +139,16 @@ class Schedules:
         Raises BadInput for a trigger that never fires again, StalePlan when `expected_revision` is not the stored one.
         """
         key = JobKey.parse(job_key)
-        chosen = options or Options()
-        bound_args, bound_kwargs = task.bind(tuple(args), dict(kwargs or {}))
-        definition = Definition(
-            task=task.key,
-            args=pack_args(
-                bound_args, bound_kwargs, what=f"the arguments of {task.key}", names=task.parameter_names
-            ),
-            pool=chosen.pool or task.pool,
-            fields={
-                "task_rate": NO_RATE,
-                **{
-                    name: str(value)
-                    for name, value in row_fields(task, replace(chosen, source="cron")).items()
-                },
-            },
-            triggers=tuple(triggers),
+        check_triggers(triggers)
+        definition = definition_of(
+            task,
+            triggers,
+            args=args,
+            kwargs=kwargs,
+            options=options,
             misfire=read_misfire(misfire),
             overlap=overlap,
         )
-        check_triggers(triggers)
         if declared:
             self.ledger.index.declared(add=[self._member(key)])
         return self.put_definition(
@@ -433,6 +423,38 @@ class Schedules:
         disabled, resumed, calendars, *rows = self.ledger.scripts.run(call)
         gate, known = Gate(disabled == b"1", int(resumed)), calendars_of(calendars)
         return [(key.decode(), _stored(flat, observed, gate, known)) for key, flat, observed in rows]
+
+
+def definition_of(
+    task: Task,
+    triggers: Sequence[Trigger],
+    *,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    options: Options | None = None,
+    misfire: Misfire,
+    overlap: str,
+) -> Definition:
+    """A schedule of a task, made up to be stored. Raises BadInput for arguments that the task does not take."""
+    chosen = options or Options()
+    fields = row_fields(task, replace(chosen, source="cron"))
+    return Definition(
+        task=task.key,
+        args=packed_call(task, args, kwargs or {}),
+        pool=chosen.pool or task.pool,
+        fields={"task_rate": NO_RATE, **{name: str(value) for name, value in fields.items()}},
+        triggers=tuple(triggers),
+        misfire=misfire,
+        overlap=overlap,
+    )
+
+
+def packed_call(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+    """The arguments of each fire, as the task takes them."""
+    bound_args, bound_kwargs = task.bind(tuple(args), dict(kwargs))
+    return pack_args(
+        bound_args, bound_kwargs, what=f"the arguments of {task.key}", names=task.parameter_names
+    )
 
 
 def check_triggers(triggers: Sequence[Trigger]) -> Sequence[Trigger]:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from .lease.who import who
 from .scheduler.calendar_store import Calendars, CalendarView
 from .scheduler.put import Put
+from .scripts.kinds import checked
 
 if TYPE_CHECKING:
     from .app import Tenure
 
 
+@checked
 class CalendarBook:
     def __init__(self, app: Tenure) -> None:
         self._app = app

@@ -166,10 +166,13 @@ class ScheduleBook:
         tenant: str = "default",
         misfire: object = "fire_once",
         overlap: str = "allow",
+        enabled: bool | None = None,
         expected_revision: int | None = None,
         **options: Unpack[FireOptions],
     ) -> Put:
-        """Store a schedule under its JobKey; the same again changes nothing. See Schedules.put."""
+        """Store a schedule under its JobKey; the same again changes nothing. With `enabled=False` it is stored paused,
+        with True it is not paused any more, and without it stays as it was. See Schedules.put.
+        """
         for name in options:
             if name not in FireOptions.__annotations__:
                 raise BadInput(
@@ -186,6 +189,7 @@ class ScheduleBook:
             options=Options(tenant=tenant).but(**options),
             misfire=misfire,
             overlap=overlap,
+            enabled=enabled,
             expected_revision=expected_revision,
         )
 

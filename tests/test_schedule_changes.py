@@ -11,6 +11,7 @@ import pytest
 from tenure.lease.ledger import Ledger
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.tasks import Task
+from tenure.scheduler.pausing import pause_group
 from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Schedules
@@ -196,3 +197,80 @@ def test_nothing_is_left_of_a_deleted_schedule_but_its_records(
     assert left == {"f", "log"}, "its fire records, and its task's jobs"
     assert not store.redis.exists(ledger.keys("triggers"))
     assert not store.redis.exists(ledger.keys("schedules"))
+
+
+# -- enabled ----------------------------------------------------------------------------------------------------------
+
+
+def test_stored_paused_it_does_not_fire_and_its_instants_are_recorded(
+    ledger: Ledger, ledgers: Ledgers
+) -> None:
+    Schedules(ledger).put(KEY, TASK, EVERY_MINUTE, enabled=False, by="ada", reason="not yet")
+    Scheduler(at(ledgers, FIRST), "one").round()
+
+    Schedules(ledger.at(FIRST + 1)).put(KEY, TASK, EVERY_MINUTE, enabled=True)
+
+    Scheduler(at(ledgers, FIRST + MINUTE), "one").round()
+    found, _ = Schedules(ledger).fires(KEY, month=month(START))
+    assert [(one.fire_time, one.reason) for one in found] == [(FIRST + MINUTE, None), (FIRST, "paused")]
+    said = [(one.number, one.verb, one.by) for one in Schedules(ledger).revisions(KEY)]
+    assert said == [(2, "resume", ""), (1, "put", "ada")]
+
+
+def test_what_is_due_when_it_is_stored_paused_is_recorded_as_that(ledger: Ledger, stored: Schedules) -> None:
+    put = Schedules(ledger.at(FIRST + 1)).put(KEY, TASK, EVERY_MINUTE, enabled=False)
+
+    found, _ = stored.fires(KEY, month=month(START))
+    assert [(one.fire_time, one.reason) for one in found] == [(FIRST, "paused")]
+    assert (put.revision, put.changed, put.created) == (2, True, False)
+    assert [one.verb for one in stored.revisions(KEY)] == ["pause", "put"]
+
+
+def test_enabled_as_it_is_changes_nothing(ledger: Ledger, stored: Schedules, store: Store) -> None:
+    with store.unchanged():
+        stored.put(KEY, TASK, EVERY_MINUTE, enabled=True)
+    stored.put(KEY, TASK, EVERY_MINUTE, enabled=False)
+
+    with store.unchanged():
+        stored.put(KEY, TASK, EVERY_MINUTE, enabled=False)
+        stored.put(KEY, TASK, EVERY_MINUTE)
+
+
+def test_another_definition_may_pause_and_resume_with_it(ledger: Ledger, stored: Schedules) -> None:
+    stored.put(KEY, TASK, HALF_PAST, enabled=False, by="ada")
+    assert (stored.get(KEY).paused or pytest.fail("it is not paused")).by == "ada"
+
+    stored.put(KEY, TASK, EVERY_MINUTE, enabled=False, by="eve")
+    assert (stored.get(KEY).paused or pytest.fail("it is not paused")).by == "ada", "paused since the first"
+
+    stored.put(KEY, TASK, HALF_PAST, enabled=True)
+    assert stored.get(KEY).paused is None
+
+
+def test_enabled_is_stronger_than_a_paused_group(ledger: Ledger) -> None:
+    pause_group(Schedules(ledger), "reports")
+
+    Schedules(ledger).put(KEY, TASK, EVERY_MINUTE, enabled=True)
+    Schedules(ledger).put("reports.weekly", TASK, EVERY_MINUTE)
+
+    assert Schedules(ledger).get(KEY).paused is None
+    assert Schedules(ledger).get("reports.weekly").paused is not None
+
+
+def test_a_schedule_that_has_fired_for_the_last_time_may_be_paused(ledger: Ledger, ledgers: Ledgers) -> None:
+    once = [Trigger("default", at="2026-09-21T14:14:00Z")]
+    Schedules(ledger).put(KEY, TASK, once)
+    Scheduler(at(ledgers, FIRST), "one").round()
+
+    put = Schedules(ledger.at(FIRST + 1)).put(KEY, TASK, once, enabled=False)
+
+    assert (put.revision, put.changed) == (2, True)
+
+
+def test_an_operator_who_pauses_what_code_declares_overrides_nothing(ledger: Ledger) -> None:
+    Schedules(ledger).put(KEY, TASK, EVERY_MINUTE, declared=True)
+
+    Schedules(ledger).put(KEY, TASK, EVERY_MINUTE, enabled=False)
+
+    view = Schedules(ledger).get(KEY)
+    assert (view.declared, view.overridden, view.paused is None) == (True, False, False)

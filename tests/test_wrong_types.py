@@ -139,6 +139,7 @@ class Bench:
             "app": app,
             "jobs": app.jobs,
             "schedules": app.schedules,
+            "calendars": app.calendars,
             "tenants": app.tenants,
             "instances": app.instances,
         }

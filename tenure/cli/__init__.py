@@ -25,7 +25,10 @@ _COMMANDS = {
     "chain": ("chain:chain", "Show all jobs of a trace, or make a bundle of them to hand on."),
     "why": ("why:why", "Say why a job does not run or a schedule did not fire, and what would change that."),
     "replay": ("replay:replay", "Retry many dead or failed jobs at a pace, chosen by conditions."),
-    "cron": ("cron:cron", "List, show, pause, resume, run and delete schedules; explain cron expressions."),
+    "cron": (
+        "cron:cron",
+        "List, show, store, change, pause, run and delete schedules; explain cron expressions.",
+    ),
     "calendars": ("calendars:calendars", "List, show, store and delete calendars of excluded times."),
     "tenants": (
         "tenants:tenants",

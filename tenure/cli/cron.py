@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, islice
 from operator import attrgetter
@@ -11,21 +11,26 @@ from typing import cast
 import click
 
 from ..api import schedule_views, views
+from ..api.body import parse
+from ..api.fields import Fields
 from ..api.plain import instant
 from ..api.recent_fires import recent_fires
+from ..api.schedule_body import LATER, PARTS, Wanted, patched, read_patched, read_schedule
 from ..lease.instants import parse_instant
 from ..lease.jobs import FIRE
 from ..lease.requests import epoch_ms
 from ..lease.who import whoami
 from ..scheduler.backfill import backfill as make_backfill
 from ..scheduler.backfill import backfill_plan
+from ..scheduler.calendar_store import Calendars
 from ..scheduler.cron import CronExpression, Dst, Planned
 from ..scheduler.execution_log import LONGEST, LogEntry
+from ..scheduler.job_key import JobKey
 from ..scheduler.plan import month as month_of
 from ..scheduler.schedules import Fire, Schedules, ScheduleView
 from ..scripts.errors import NotFound
 from .job_list import say_more
-from .options import opened, output_option, tenant_option
+from .options import find_app, opened, output_option, tenant_option
 from .output import clock_time, local_time, print_fields, print_json, print_table, say
 
 LOOK_AHEAD = timedelta(days=366)
@@ -35,7 +40,7 @@ FIRES = 5
 
 @click.group()
 def cron() -> None:
-    """List, show, pause, resume, run and delete schedules; explain cron expressions."""
+    """List, show, store, change, pause, resume, run and delete schedules; explain cron expressions."""
 
 
 @cron.command(name="list")
@@ -100,6 +105,97 @@ def logs(job_key: str, month: str | None, limit: int, cursor: str | None, tenant
         return
     print_table(("TIME", "FIRE TIME", "STATUS", "WHY", "JOB"), map(_log_row, page.items), stretch=3)
     say_more(page.next_cursor)
+
+
+change_options = (
+    click.argument("job_key", metavar="JOBKEY"),
+    click.argument("body", metavar="JSON"),
+    click.option(
+        "--app", "app_name", metavar="MODULE:APP", help="Where its task is registered; or TENURE_APP."
+    ),
+    click.option("--revision", type=click.IntRange(0), help="Only if it is still at this revision."),
+    click.option("--reason", default="", help="Kept with the revision."),
+    tenant_option,
+    output_option,
+)
+
+
+def _change_command(change: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(change_options):
+        change = option(change)
+    return change
+
+
+@cron.command()
+@_change_command
+def put(
+    job_key: str,
+    body: str,
+    app_name: str | None,
+    revision: int | None,
+    reason: str,
+    tenant: str,
+    as_json: bool,
+) -> None:
+    """Store a schedule under its JobKey, as PUT /schedules/{jobKey} does. With "enabled": false it is stored paused.
+
+    tenure cron put reports.daily '{"task": "reports.daily", "triggers": [{"cron": "0 0 2 * * ?"}]}'
+    """
+    app = find_app(app_name, give="add --app shop.jobs:app")
+    try:
+        fields = Fields.of_body(body.encode(), PARTS, later=LATER)
+        wanted = read_schedule(fields, app.registry, lambda: Calendars(app.ledger(tenant)))
+        _store(app.schedules.of(tenant), job_key, wanted, revision, reason, as_json)
+    finally:
+        app.close()
+
+
+@cron.command()
+@_change_command
+def patch(
+    job_key: str,
+    body: str,
+    app_name: str | None,
+    revision: int | None,
+    reason: str,
+    tenant: str,
+    as_json: bool,
+) -> None:
+    """Change what JSON names of a stored schedule, as PATCH /schedules/{jobKey} does: a null takes a part back.
+
+    tenure cron patch reports.daily '{"misfire": "skip", "enabled": false}'
+    """
+    app = find_app(app_name, give="add --app shop.jobs:app")
+    try:
+        schedules, said = app.schedules.of(tenant), parse(body.encode())
+        view = schedules.get(job_key)
+        merged = Fields(patched(said, view.definition), PARTS, later=LATER)
+        wanted = read_patched(
+            merged, said, view.definition, app.registry, lambda: Calendars(app.ledger(tenant))
+        )
+        _store(schedules, job_key, wanted, view.revision if revision is None else revision, reason, as_json)
+    finally:
+        app.close()
+
+
+def _store(
+    schedules: Schedules, job_key: str, wanted: Wanted, expected: int | None, reason: str, as_json: bool
+) -> None:
+    key = JobKey.parse(job_key)
+    put = schedules.put_definition(
+        key,
+        wanted.definition,
+        expected_revision=expected,
+        enabled=wanted.enabled,
+        by=whoami(),
+        reason=reason,
+    )
+    view = schedules.get(key)
+    if as_json:
+        print_json(schedule_views.schedule(view))
+        return
+    print_fields([("jobKey", str(key)), *_fields(view)])
+    say(f"schedule {key} is at revision {put.revision}{'' if put.changed else ', as it was'}")
 
 
 @cron.command()

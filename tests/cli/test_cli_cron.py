@@ -130,3 +130,23 @@ def test_an_expression_that_is_over_says_so(cli: Cli) -> None:
     past = datetime.now(UTC).year - 1
 
     assert "it never fires again" in cli("cron", "explain", f"0 0 0 1 1 ? {past}").out
+
+
+def test_a_schedule_is_stored_and_patched(cli: Cli, app: Tenure) -> None:
+    body = '{"task": "shop.tick", "triggers": [{"cron": "0 0 2 * * ?"}], "enabled": false}'
+
+    put = cli("cron", "put", "nightly", body, "--app", "shop:app", "--reason", "first")
+    patched = cli(
+        "cron", "patch", "nightly", '{"overlap": "skip", "enabled": true}', "--app", "shop:app", "-o", "json"
+    )
+    stale = cli("cron", "patch", "nightly", '{"overlap": "allow"}', "--app", "shop:app", "--revision", "1")
+    wrong = cli("cron", "patch", "nightly", '{"overlap": "x", "tenant": "a"}', "--app", "shop:app")
+
+    assert put.code == 0
+    assert "paused" in put.out
+    assert put.err.strip().endswith("schedule nightly is at revision 1")
+    assert (patched.json["overlap"], patched.json["paused"], patched.json["revision"]) == ("skip", None, 2)
+    assert (stale.code, wrong.code) == (4, 2)
+    assert "/overlap" in wrong.err
+    assert "/tenant" in wrong.err
+    assert app.schedules.revisions("nightly")[-1].reason == "first"

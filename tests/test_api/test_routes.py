@@ -55,7 +55,7 @@ TABLE: dict[str, dict[str, int]] = {
     "/workers": {"GET": 200, "HEAD": 200},
     "/schedules": {"GET": 200, "HEAD": 200},
     "/schedules/preview": {"POST": 400},
-    "/schedules/{job_key}": {"GET": 404, "HEAD": 404, "PUT": 400, "DELETE": 404},
+    "/schedules/{job_key}": {"GET": 404, "HEAD": 404, "PUT": 400, "PATCH": 404, "DELETE": 404},
     "/schedules/{job_key}/pause": {"POST": 404},
     "/schedules/{job_key}/resume": {"POST": 404},
     "/schedules/{job_key}/run": {"POST": 404},

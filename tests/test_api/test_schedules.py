@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 
 from tenure import Tenure
 from tenure.api.plain import instant
+from tenure.lease.tasks import Task
 from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.trigger import Trigger
 
@@ -102,7 +103,7 @@ def test_an_if_match_that_is_no_etag_of_ours_is_refused(client: TestClient, head
         ({"triggers": [{"cron": "@daily", "every": "5m"}]}, "BAD_INPUT", ["/triggers/0/every"]),
         ({"misfire": "never"}, "BAD_INPUT", ["/misfire"]),
         ({"overlap": "maybe"}, "BAD_INPUT", ["/overlap"]),
-        ({"enabled": False}, "BAD_INPUT", ["/enabled"]),
+        ({"enabled": "no"}, "BAD_INPUT", ["/enabled"]),
         ({"flow": "x"}, "BAD_INPUT", ["/flow"]),
         ({"tenant": "{x}"}, "BAD_INPUT", ["/tenant"]),
     ],
@@ -292,3 +293,133 @@ def test_a_foreign_schedule_is_not_found(client: TestClient) -> None:
         refused(client.get(f"{URL}{path}?tenant=globex"), 404, "NOT_FOUND")
         assert client.get(f"{URL}{path}?tenant=acme").status_code == 200
     assert client.get("/schedules").json()["items"] == []
+
+
+# -- enabled, and patches ---------------------------------------------------------------------------------------------
+
+
+def test_a_schedule_may_be_stored_paused_and_says_who_paused_it(client: TestClient) -> None:
+    made = client.put(URL, json={**NIGHTLY, "enabled": False, "reason": "not yet"})
+    left = client.put(URL, json={**NIGHTLY, "args": [4]})
+    enabled = client.put(URL, json={**NIGHTLY, "args": [4], "enabled": True})
+    same = client.put(URL, json={**NIGHTLY, "args": [4], "enabled": True})
+
+    assert (made.json()["paused"]["by"], made.json()["paused"]["reason"]) == ("api", "not yet")
+    assert left.json()["paused"] == made.json()["paused"]
+    assert enabled.json()["paused"] is None
+    assert [one.json()["revision"] for one in (made, left, enabled, same)] == [1, 2, 3, 3]
+
+
+def test_a_patch_changes_what_it_names_and_leaves_the_rest(client: TestClient, shop: Tenure) -> None:
+    shop.schedules.put(
+        "reports.nightly", task="reports.daily", cron="0 30 1 * * ?", tz="Europe/Berlin", pool="outbound",
+        kwargs={"day": 3}, misfire={"policy": "fire_all", "max": 7},
+    )  # fmt: skip
+    before = client.get(URL).json()
+
+    patch = {"misfire": {"rate": 5}, "overlap": "skip", "enabled": False, "reason": "quiet week"}
+    after = client.patch(URL, json=patch, headers={"if-match": '"1"'})
+
+    assert (after.status_code, after.headers["etag"]) == (200, '"2"')
+    found = after.json()
+    assert found["misfire"] == {"policy": "fire_all", "max": 7, "rate": 5, "priority": 9}
+    assert (found["overlap"], found["paused"]["reason"]) == ("skip", "quiet week")
+    for part in ("task", "args", "kwargs", "triggers"):
+        assert found[part] == before[part]
+    assert shop.schedules.get("reports.nightly").definition.pool == "outbound"
+
+
+def test_a_null_takes_a_part_back_and_an_array_is_replaced_whole(client: TestClient) -> None:
+    client.put(URL, json={**NIGHTLY, "misfire": "skip"})
+    other = {"cron": "0 0 3 * * ?"}
+
+    found = client.patch(URL, json={"misfire": None, "args": None, "triggers": [other]}).json()
+
+    assert (found["misfire"], found["args"]) == ("fire_once", [])
+    assert [(one["cron"], one["tz"]) for one in found["triggers"]] == [("0 0 3 * * ?", "UTC")]
+
+
+def test_a_patch_that_changes_nothing_is_no_revision(client: TestClient) -> None:
+    client.put(URL, json=NIGHTLY)
+
+    for patch in ({}, {"args": [3]}, {"enabled": True}, {"misfire": "fire_once"}):
+        assert client.patch(URL, json=patch).json()["revision"] == 1
+
+
+def test_another_task_brings_its_own_options(client: TestClient, shop: Tenure) -> None:
+    @shop.task("quick", pool="outbound")
+    def quick(day: int) -> None: ...
+
+    client.put(URL, json=NIGHTLY)
+
+    client.patch(URL, json={"task": "quick"})
+
+    found = shop.schedules.get("reports.nightly").definition
+    assert (found.task, found.pool) == ("quick", "outbound")
+
+
+def test_a_patch_leaves_a_task_that_this_process_does_not_know(client: TestClient, shop: Tenure) -> None:
+    task = Task("gone.away", print)
+    Schedules(shop.ledger()).put("reports.nightly", task, [Trigger("default", "0 0 2 * * ?")], args=[b"x"])
+
+    assert client.patch(URL, json={"overlap": "skip"}).status_code == 200
+    assert pointers(refused(client.patch(URL, json={"args": [1]}), 400, "UNKNOWN_TASK")) == ["/task"]
+
+
+@pytest.mark.parametrize(
+    ("patch", "wrong"),
+    [
+        (
+            {"triggers": [{"cron": "99 * * * * ?", "tz": "Mars"}], "misfire": "never", "overlap": "maybe"},
+            ["/misfire", "/overlap", "/triggers/0/tz"],
+        ),
+        ({"args": [1, 2, 3], "enabled": 1, "x": 2}, ["/args", "/enabled", "/x"]),
+        ({"triggers": None}, ["/triggers"]),
+        ({"task": None}, ["/task"]),
+        ({"tenant": "A B", "x": 1}, ["/tenant", "/x"]),
+        ({"kwargs": {"nights": 1}}, ["/args"]),
+    ],
+)
+def test_a_wrong_patch_names_all_that_is_wrong_and_changes_nothing(
+    client: TestClient, patch: dict[str, Any], wrong: list[str]
+) -> None:
+    client.put(URL, json=NIGHTLY)
+
+    assert sorted(pointers(refused(client.patch(URL, json=patch), 400, "BAD_INPUT"))) == wrong
+    assert client.get(URL).json()["revision"] == 1
+
+
+def test_a_patch_of_another_revision_is_refused(client: TestClient) -> None:
+    refused(client.patch(URL, json={"overlap": "skip"}), 404, "NOT_FOUND")
+    client.put(URL, json=NIGHTLY)
+
+    for headers in ({"if-match": '"7"'}, {"if-none-match": "*"}):
+        refused(client.patch(URL, json={"overlap": "skip"}, headers=headers), 412, "STALE_PLAN")
+
+    assert client.patch(URL, json={"overlap": "skip"}, headers={"if-match": "*"}).status_code == 200
+
+
+def test_a_patch_is_of_what_stands_when_it_is_made(
+    client: TestClient, shop: Tenure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two people patch different parts at once: both changes stand."""
+    client.put(URL, json=NIGHTLY)
+    real = Schedules.put_definition
+
+    def overtaken(schedules: Schedules, *args: Any, **options: Any) -> Any:
+        monkeypatch.setattr(Schedules, "put_definition", real)
+        shop.schedules.put("reports.nightly", task="reports.daily", cron="0 0 5 * * ?", args=[3])
+        return real(schedules, *args, **options)
+
+    monkeypatch.setattr(Schedules, "put_definition", overtaken)
+    found = client.patch(URL, json={"overlap": "skip"}).json()
+
+    assert (found["overlap"], found["triggers"][0]["cron"], found["revision"]) == ("skip", "0 0 5 * * ?", 3)
+
+
+def test_a_patch_may_say_that_it_is_one(client: TestClient) -> None:
+    client.put(URL, json=NIGHTLY)
+    kind = {"content-type": "application/merge-patch+json"}
+
+    assert client.patch(URL, content=b'{"overlap": "skip"}', headers=kind).status_code == 200
+    refused(client.put(URL, content=b"{}", headers=kind), 415, "NOT_JSON")
