@@ -620,6 +620,19 @@ def test_only_a_checkpoint_moves_what_is_done_and_a_total_may_come_without(ledge
     assert (after.done, after.total) == (5, 9)
 
 
+@pytest.mark.parametrize(("named", "done"), [({"total": 40}, 40), ({}, 10)])
+def test_a_task_that_succeeded_has_done_all_of_the_total_that_it_named(
+    ledger: Ledger, named: dict[str, int], done: int
+) -> None:
+    lease = running(ledger, fields={"background": "1"})
+    ledger.report(lease, cursor=b"c", done=10, **named)
+
+    ledger.settle(lease, Succeed(b"42"))
+
+    progress = view(ledger, lease).progress
+    assert progress and (progress.done, progress.total) == (done, named.get("total"))
+
+
 def test_only_the_newest_thousand_log_lines_are_kept(ledger: Ledger) -> None:
     lease = running(ledger, fields={"background": "1"})
 

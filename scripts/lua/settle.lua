@@ -8,7 +8,7 @@
 --
 -- kind       cause            what the rest means
 -- succeed    -                payload: the result
--- skip       -                summary: why; payload: the result
+-- skip       -                summary: why
 -- continue   -                payload: the cursor; delay, done, total, summary: a message
 -- fail       the cause        summary, stack, failure: its kind, delay: before the next attempt; payload "permanent": not again
 -- lose       killed           summary
@@ -45,7 +45,6 @@ end
 
 function outcome.skip(job, it)
   end_attempt(job, 'skipped')
-  if it.payload ~= '' then put_blob(job, 'result', it.payload) end
   if it.summary ~= '' then put_blob(job, 'reason', it.summary) end
   move('succeed', job)
 end
