@@ -630,7 +630,8 @@ def test_a_task_that_succeeded_has_done_all_of_the_total_that_it_named(
     ledger.settle(lease, Succeed(b"42"))
 
     progress = view(ledger, lease).progress
-    assert progress and (progress.done, progress.total) == (done, named.get("total"))
+    assert progress
+    assert (progress.done, progress.total) == (done, named.get("total"))
 
 
 def test_only_the_newest_thousand_log_lines_are_kept(ledger: Ledger) -> None:
