@@ -137,6 +137,11 @@ class Progress:
     updated_at: int | None
     samples: tuple[tuple[int, int], ...]
     lines: tuple[tuple[int, int, str], ...]
+    stage: str | None = None
+    """A label for what it is at; nothing is computed from it."""
+    unit: str | None = None
+    """What is counted."""
+    warnings: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,6 +156,8 @@ class Ledger:
         lines: Sequence[str] = (),
         request: str = "",
         response: str = "",
+        stage: str = "",
+        warnings: int = 0,
     ) -> int:
         """Show progress; with a cursor, commit it. `request` and `response` are the attempt's notes, of any job.
 
@@ -172,6 +174,8 @@ class Ledger:
             lines=lines,
             request=request,
             response=response,
+            stage=stage,
+            warnings=warnings,
         )
         return self.scripts.run(call)
 
@@ -188,7 +192,12 @@ class Ledger:
         lines: Sequence[str] = (),
         request: str = "",
         response: str = "",
+        stage: str = "",
+        warnings: int = 0,
+        skipped: int = 0,
+        word: int | None = None,
     ) -> Call[int]:
+        """The report, not yet sent. Sent again under the same `word` its lines and warnings count once."""
         args: dict[str, Arg] = {
             "id": job_id,
             "fence": fence,
@@ -199,6 +208,10 @@ class Ledger:
             "message": message,
             "request": request,
             "response": response,
+            "stage": stage,
+            "warnings": warnings,
+            "skipped": skipped,
+            "word": _text(word),
         }
         return self._call("report", args, int, list(lines))
 

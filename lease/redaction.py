@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
+
+from ..scripts.errors import BadInput
 
 MASK = "***"
 LEAST = 6
@@ -51,8 +53,12 @@ def is_secret_name(name: object) -> bool:
 class Redaction:
     """Masks values, and remembers them: what was masked by its name is masked in all text too, wherever it stands."""
 
-    def __init__(self) -> None:
-        self._known: set[str] = set()
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self._known: set[str] = set(known)
+
+    def copy(self) -> Redaction:
+        """Another one that knows the same."""
+        return Redaction(self._known)
 
     def learn(self, value: object) -> None:
         """Remember the secrets in a value, before any of it is shown."""
@@ -96,17 +102,39 @@ class Redaction:
                 return value
 
     def text(self, text: str) -> str:
-        for known in sorted(self._known, key=len, reverse=True):
-            text = text.replace(known, MASK)
+        text = self.without_known(text)
         for looks, instead in _LOOKS:
             text = looks.sub(instead, text)
         return text
+
+    def without_known(self, text: str) -> str:
+        """`text` without the secrets that are known; what only looks like one stays."""
+        for known in sorted(self._known, key=len, reverse=True) if self._known else ():
+            text = text.replace(known, MASK)
+        return text
+
+
+def check_secrets(value: object) -> None:
+    """Return if `value`, or each of several, can be masked wherever it stands, else refuse it; the error shows none."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        for part in cast("Iterable[object]", value):
+            check_secrets(part)
+    elif not isinstance(value, (str, bytes)):
+        raise BadInput(
+            f"a {type(value).__name__} cannot be masked: a secret is text",
+            hint="app.mask([password, token]); a number as str(number)",
+        )
+    elif len(value) < LEAST:
+        raise BadInput(
+            f"a text of {len(value)} characters cannot be masked: the shortest secret has {LEAST}",
+            hint="a shorter one would mask half of all text: leave it out of what is logged",
+        )
 
 
 def _parts(value: object) -> list[tuple[object | None, object]]:
     """The parts of a value, with their names if they have any."""
     if isinstance(value, Mapping):
         return list(cast("Mapping[object, object]", value).items())
-    if isinstance(value, (list, tuple)):
-        return [(None, part) for part in cast("Sequence[object]", value)]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [(None, part) for part in cast("Iterable[object]", value)]
     return []

@@ -8,6 +8,8 @@ from ..scripts.errors import BadInput
 
 MESSAGE_LIMIT = 1_000
 NOTE_LIMIT = 4_000
+UNIT_LIMIT = 32
+STAGE_LIMIT = 100
 MOST = (1 << 53) - 1
 """What every reader of a number holds exactly: JSON, Lua."""
 
@@ -35,6 +37,23 @@ def message_text(text: str, what: str = "message") -> str:
             f"{what} {text!r:.60} is a {type(text).__name__}, it must be text", hint=f"{what}=str(...)"
         )
     return cut(storable(text), MESSAGE_LIMIT)
+
+
+def stage_text(name: str) -> str:
+    """The name of a stage as watchers get it. Raises BadInput for what is no text, and for none."""
+    text = cut(message_text(name, "stage"), STAGE_LIMIT)
+    if not text:
+        raise BadInput("a stage needs a name", hint='ctx.stage("reading the file")')
+    return text
+
+
+def check_unit(unit: object) -> None:
+    """Return if progress may be counted in `unit`, else refuse it."""
+    if not isinstance(unit, str) or not 1 <= len(unit) <= UNIT_LIMIT or not unit.isprintable():
+        raise BadInput(
+            f"unit {unit!r:.60} is not allowed: text of 1 to {UNIT_LIMIT} characters on one line",
+            hint='unit="rows"',
+        )
 
 
 def note_text(value: object, what: str) -> str:

@@ -16,6 +16,8 @@ from ..scripts.fields import DEFAULTS
 from .context import check_text
 from .limits import check_concurrency_key, check_concurrency_limit, check_exclusive
 from .rates import packed_rate
+from .redaction import Redaction
+from .reports import check_unit
 from .retry import Retry
 
 _KEY = re.compile(r"[a-z0-9_-][a-z0-9_.-]{0,99}")
@@ -99,6 +101,8 @@ class Task:
     """How many of its jobs start in a time; with a concurrency key of its own, how many of that key."""
     owner: str = ""
     """Whom to tell of jobs gone dead."""
+    unit: str = ""
+    """What its progress counts, as in "4 of 9 rows"."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.aliases, tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -119,6 +123,8 @@ class Task:
                 raise BadInput(f"{name} {value!r:.60} of task {self.key} is not a bool", hint=f"{name}=True")
         if self.owner != "":
             check_text("owner")(self.owner)
+        if self.unit != "":
+            check_unit(self.unit)
         self._check_key()
         if not isinstance(self.retry, Retry):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(
@@ -151,6 +157,7 @@ class Task:
             "background": "1" if self.background else "",
             "pausable": "1" if self.pausable else "",
             "cleared_on_end": "1" if self.cleared_on_end else "",
+            "unit": self.unit,
             "task_rate": packed_rate(self.rate) if self.rate and self.concurrency_key is None else "",
         }
         return {name: value for name, value in fields.items() if value and value != DEFAULTS.get(name)}
@@ -225,6 +232,8 @@ class Registry:
 
     def __init__(self) -> None:
         self._tasks: dict[str, Task] = {}
+        self.secrets = Redaction()
+        """What no task may show of itself: the values that the application has named as secrets."""
 
     def add(self, task: Task) -> Task:
         for name in (task.key, *task.aliases):

@@ -112,7 +112,9 @@ def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
         background=background,
         attempts=attempts,
         history=tuple(_deed(deed) for deed in texts(deeds)),
-        progress=_progress(dict(pairs(texts(progress))), texts(lines)) if background else None,
+        progress=_progress(dict(pairs(texts(progress))), texts(lines), text.get("unit"))
+        if background
+        else None,
         blocker=blocker.decode() or None,
         facts=tuple(texts(facts)),
         read_at=read_at,
@@ -161,7 +163,7 @@ def _deed(entry: str) -> Deed:
     return Deed(int(revision), int(at), verb, by or None, reason)
 
 
-def _progress(fields: dict[str, str], lines: list[str]) -> Progress:
+def _progress(fields: dict[str, str], lines: list[str], unit: str | None) -> Progress:
     last = int(fields.get("lines", 0))
     numbered = enumerate(lines, start=last - len(lines) + 1)
     samples = (sample.split(":") for sample in fields.get("samples", "").split())
@@ -177,6 +179,9 @@ def _progress(fields: dict[str, str], lines: list[str]) -> Progress:
         lines=tuple(
             (number, int(ms), text) for number, line in numbered for ms, _, text in [line.partition(" ")]
         ),
+        stage=fields.get("stage"),
+        unit=unit,
+        warnings=int(fields.get("warnings", 0)),
     )
 
 

@@ -72,6 +72,7 @@ FIELDS: dict[str, str] = {
     "own_line": "ln",
     "key_rate": "kr",
     "log_month": "lm",
+    "unit": "un",
 }
 
 DEFAULTS: dict[str, str] = {

@@ -205,7 +205,13 @@ TENANT_KEYS = (
         "1 minute",
     ),
     Key("progress", "p:{id}", "hash", "progress of a background task", "with the row"),
-    Key("lines", "pl:{id}", "list", "log lines of a background task, the newest 1,000", "with the row"),
+    Key(
+        "lines",
+        "pl:{id}",
+        "list",
+        "log lines of a background task, the newest 1,000, at most 256 KB",
+        "with the row",
+    ),
     Key(
         "schedule",
         "s:{job_key}",

@@ -50,6 +50,7 @@ from .lease.loss import LossWatch
 from .lease.notices import Teller
 from .lease.outcome import Continue, Done, Skip
 from .lease.pools import PoolPlan
+from .lease.redaction import check_secrets
 from .lease.requests import JobOptions, Options, new_job
 from .lease.retry import Retry
 from .lease.sweep import Sweep
@@ -220,6 +221,7 @@ class TaskOptions(TypedDict, total=False):
     exclusive: bool
     rate: str | None
     owner: str
+    unit: str
 
 
 class Registers:
@@ -309,6 +311,18 @@ class Tenure:
                 f"pool {name!r} is declared twice, and not alike", hint="keep one app.pool(...) for each pool"
             )
 
+    def mask(self, values: str | bytes | Sequence[str | bytes]) -> None:
+        """Let `values` stand in no message, log line, note or error of any task: `***` stands there instead.
+
+            app.mask(os.environ["SHOP_TOKEN"])
+
+        Call it where tasks are registered, so that it holds in every worker; a task masks what it learns by `ctx.mask`.
+        What has a name like `password=`, or looks like a token, is masked in messages and logs anyway. Raises BadInput
+        for what is no text, and for one under 6 characters.
+        """
+        check_secrets(values)
+        self.registry.secrets.know(values)
+
     def task(
         self,
         key: str,
@@ -327,6 +341,7 @@ class Tenure:
         exclusive: bool = False,
         rate: str | None = None,
         owner: str = "",
+        unit: str = "",
     ) -> Registers:
         """Register a function as the task `key`. Raises BadInput for a key that is taken, and for a function or an
         option that a worker could not use.
@@ -337,7 +352,8 @@ class Tenure:
         At most `concurrency_limit` of a tenant's jobs with the same concurrency key run side by side, whatever their
         tasks and pools. `exclusive` jobs run alone among those of their instance. `rate`, such as "100/m", is how many
         of a tenant's jobs start in any period, attempts and chunks counted one by one: jobs of the task, or of its
-        concurrency key if it has one. `owner` is whom a notifier is to tell of jobs gone dead.
+        concurrency key if it has one. `owner` is whom a notifier is to tell of jobs gone dead. `unit` is what
+        its progress counts, such as "rows".
         """
         _check_given_key(key, "task", "reports.daily")
 
@@ -359,6 +375,7 @@ class Tenure:
                 exclusive=exclusive,
                 rate=rate,
                 owner=owner,
+                unit=unit,
             )
 
         return Registers(self, make)

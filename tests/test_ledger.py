@@ -646,6 +646,47 @@ def test_only_the_newest_thousand_log_lines_are_kept(ledger: Ledger) -> None:
     assert [progress.lines[0][::2], progress.lines[-1][::2]] == [(101, "line 100"), (1_100, "line 1099")]
 
 
+def test_long_log_lines_are_kept_as_far_as_256_kb_go(ledger: Ledger, at: At) -> None:
+    lease = running(ledger, fields={"background": "1"})
+    ledger = at(START)
+    size = len(f"{START} ") + 986
+
+    for _ in range(3):
+        ledger.report(lease, lines=["x" * 986] * 100)
+
+    progress = ledger.get(lease.id, lines=2_000).progress
+    assert progress is not None
+    assert len(progress.lines) == 256 * 1024 // size
+    assert progress.lines[-1][0] == 300
+
+
+def test_lines_that_were_lost_on_the_way_have_their_numbers(ledger: Ledger) -> None:
+    lease = running(ledger, fields={"background": "1"})
+
+    ledger.report(lease, lines=["one"])
+    ledger.scripts.run(ledger.report_call(lease.id, lease.fence, lines=["five"], skipped=3))
+
+    progress = ledger.get(lease.id, lines=9).progress
+    assert progress is not None
+    assert [(number, text) for number, _, text in progress.lines] == [(5, "five")]
+
+
+def test_a_stage_and_warnings_are_shown_until_the_work_is_another(ledger: Ledger) -> None:
+    lease = running(ledger, fields={"background": "1", "unit": "rows"})
+
+    ledger.report(lease, stage="reading", warnings=2)
+    ledger.report(lease, cursor=b"c", done=1, warnings=1)
+    ledger.settle(lease, Fail("no", permanent=True))
+
+    progress = ledger.get(lease.id).progress
+    assert progress is not None
+    assert (progress.stage, progress.unit, progress.warnings) == ("reading", "rows", 3)
+    ledger.retry(lease.id, from_start=True)
+    progress = ledger.get(lease.id).progress
+    assert progress is not None
+    assert (progress.stage, progress.unit, progress.warnings) == (None, "rows", 0)
+
+
 # -- reap -------------------------------------------------------------------------------------------------------------
 
 

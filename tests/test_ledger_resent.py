@@ -218,6 +218,31 @@ def test_a_report_sent_again_commits_the_same(ledger: Ledger, faults: Faults) ->
     assert (progress.done, progress.total) == (10, 40)
 
 
+def test_a_report_sent_again_counts_its_warnings_and_lines_once(ledger: Ledger, faults: Faults) -> None:
+    lease = running(ledger, fields={"background": "1"})
+
+    for word in (1, 2):
+        call = ledger.report_call(lease.id, lease.fence, lines=[f"line {word}"], warnings=1, word=word)
+        again(faults, "report", lambda call=call: ledger.scripts.run(call))  # type: ignore[misc]
+
+    progress = ledger.get(lease.id, lines=9).progress
+    assert progress is not None
+    assert (progress.warnings, [text for _, _, text in progress.lines]) == (2, ["line 1", "line 2"])
+
+
+def test_words_are_numbered_anew_under_each_fence(ledger: Ledger) -> None:
+    for _ in range(2):
+        lease = (
+            running(ledger, fields={"background": "1"}) if not _ else ledger.claim("advance", "w2").leases[0]
+        )
+        ledger.scripts.run(ledger.report_call(lease.id, lease.fence, lines=["line"], word=1))
+        ledger.settle(lease, NextChunk(b"c"))
+
+    progress = ledger.get(lease.id, lines=9).progress
+    assert progress is not None
+    assert len(progress.lines) == 2
+
+
 def test_calls_of_one_pipeline_that_is_sent_twice_are_each_applied_once(
     ledger: Ledger, faults: Faults
 ) -> None:

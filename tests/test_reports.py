@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tenure import Continue
+from tenure import Continue, Tenure
+from tenure.lease.redaction import Redaction
 from tenure.scripts.errors import BadInput
 from tenure.workers import Ctx
 from tenure.workers.wire import Ticket, Why, encode
@@ -28,7 +29,7 @@ class Link:
         encode(said[1:])
         self.sent.append(said[1:])
 
-    checkpoint = report
+    checkpoint = note = report
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def link() -> Link:
 @pytest.fixture
 def ctx(link: Link) -> Ctx:
     ticket = Ticket(1, "J1", "acme", "report", 7, 2, 0, 3, 0, True, "", None, 0.0, 0.0, 0.0, b"", b"")
-    return Ctx(ticket, link)
+    return Ctx(ticket, link, Redaction())
 
 
 @pytest.fixture(params=["return", "report", "checkpoint"])
@@ -91,8 +92,8 @@ def test_a_long_message_is_cut_and_half_a_character_written_out(ctx: Ctx, link: 
     ctx.checkpoint({}, message="y" * 100_000)
 
     report, checkpoint = link.sent
-    assert report[2] == "x" * 999 + "…"
-    assert report[3] == ["row \\udc80"]
+    assert report[0].message == "x" * 999 + "…"
+    assert report[0].lines == ["row \\udc80"]
     assert checkpoint[3] == "y" * 999 + "…"
 
 
@@ -101,3 +102,62 @@ def test_a_cursor_that_is_no_mapping_is_refused_at_the_call(ctx: Ctx, link: Link
         ctx.checkpoint(7)  # type: ignore[arg-type]
 
     assert link.sent == []
+
+
+def test_warnings_are_counted_and_logged_and_a_stage_is_named(ctx: Ctx, link: Link) -> None:
+    ctx.warn("row 7 has no price")
+    ctx.stage("prices")
+
+    (warned,), (staged,) = link.sent
+    assert (warned.warnings, warned.lines) == (1, ["warning: row 7 has no price"])
+    assert (staged.stage, staged.warnings, staged.lines) == ("prices", 0, [])
+
+
+@pytest.mark.parametrize(("name", "says"), [("", "a stage needs a name"), (7, "stage 7 is a int")])
+def test_what_is_no_stage_is_refused_at_the_call(ctx: Ctx, link: Link, name: Any, says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        ctx.stage(name)
+
+    assert link.sent == []
+
+
+def test_secrets_stand_in_nothing_that_a_task_says(ctx: Ctx, link: Link) -> None:
+    ctx.mask("hunter2!")
+
+    ctx.report(message="as hunter2!", log="password=tiger99 for hunter2!")
+    ctx.warn("hunter2! was refused")
+    ctx.stage("login hunter2!")
+    ctx.checkpoint({}, message="after hunter2!")
+    ctx.note(request={"password": "tiger99", "as": "hunter2!"}, response="hello hunter2!")
+
+    said = repr(link.sent)
+    assert said.count("***") == 9
+    assert '{"password": "***", "as": "***"}' in said
+    assert "hunter2" not in said
+    assert "tiger99" not in said
+
+
+def test_what_one_attempt_masks_is_no_other_ones_secret(ctx: Ctx) -> None:
+    of_all = Redaction()
+    one, other = (Ctx(ctx._ticket, Link(), of_all) for _ in range(2))
+
+    one.mask("hunter2!")
+
+    assert (one.without_secrets("hunter2!"), other.without_secrets("hunter2!")) == ("***", "hunter2!")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("pass1", "a text of 5 characters"),
+        (["long enough", "tiny"], "of 4"),
+        (7.0625, "a float"),
+        (12345678, "a int"),
+    ],
+)
+def test_what_is_no_secret_is_refused_and_not_shown(ctx: Ctx, value: Any, says: str) -> None:
+    for mask in (ctx.mask, Tenure().mask):
+        with pytest.raises(BadInput, match=says) as refused:
+            mask(value)
+        assert str(value) not in str(refused.value)
+    assert ctx.without_secrets("long enough") == "long enough"

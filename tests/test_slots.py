@@ -31,6 +31,7 @@ from tenure.lease.outcome import (
     Succeed,
 )
 from tenure.lease.payload import pack
+from tenure.lease.redaction import Redaction
 from tenure.lease.retry import Retry
 from tenure.lease.tasks import Registry, Task
 from tenure.scripts.errors import BadInput, Canceled, LeaseLost
@@ -205,14 +206,16 @@ def ticket(**fields: Any) -> Ticket:
 
 
 def test_the_context_says_what_the_job_is() -> None:
-    ctx = Ctx(ticket(fire="f1", fire_time=1_790_000_000_000, cursor=pack({"at": 4}, what="")), Link())
+    ctx = Ctx(
+        ticket(fire="f1", fire_time=1_790_000_000_000, cursor=pack({"at": 4}, what="")), Link(), Redaction()
+    )
 
     assert (ctx.job_id, ctx.operation_key, ctx.fence, ctx.attempt, ctx.fire_id) == ("J1", "J1.3", 7, 2, "f1")
     assert ctx.fire_time.isoformat() == "2026-09-21T14:13:20+00:00"
     assert ctx.cursor == {"at": 4}
-    assert Ctx(ticket(), Link()).cursor == {}
+    assert Ctx(ticket(), Link(), Redaction()).cursor == {}
     with pytest.raises(LookupError, match="made by no fire"):
-        _ = Ctx(ticket(), Link()).fire_time
+        _ = Ctx(ticket(), Link(), Redaction()).fire_time
 
 
 @pytest.mark.parametrize(
@@ -226,7 +229,7 @@ def test_the_context_says_what_the_job_is() -> None:
 )
 def test_a_job_that_must_stop_can_write_no_checkpoint(why: Why, error: type[Exception]) -> None:
     link = Link(why)
-    ctx = Ctx(ticket(), link)
+    ctx = Ctx(ticket(), link, Redaction())
 
     assert ctx.lost
     with pytest.raises(error):

@@ -36,7 +36,7 @@ from tenure.workers.renewals import Renewals
 from tenure.workers.row import Row
 from tenure.workers.tally import Tally
 from tenure.workers.trust import Hold, hold
-from tenure.workers.wire import Ticket, Why, decode
+from tenure.workers.wire import Report, Ticket, Why, decode
 
 from .given import PAUSABLE, running
 
@@ -378,7 +378,7 @@ def test_a_checkpoint_takes_along_what_was_reported_before_it(ledgers: Ledgers) 
     outbox = Outbox(ledgers, lambda news: None)
     answers: list[TenureError | None] = []
 
-    outbox.progress.report(row, None, 300, "row 4", ["a line"], now=1.0)
+    outbox.progress.report(row, Report(None, 300, "row 4", ["a line"]), now=1.0)
     outbox.progress.checkpoint(row, b"cursor", 4, None, "", ack=answers.append)
     exchange(ledgers, outbox.posts(0.0))
 

@@ -17,6 +17,8 @@ from tenure import Continue, Ctx, Done, Permanent, Retry, RetryAfter, Skip, Tenu
 
 app = Tenure()
 quick = Retry(3, delay="10ms", cap="20ms")
+SECRET = "the shop's own secret"
+app.mask(SECRET)
 
 
 def write(path: str, *words: object) -> None:
@@ -280,6 +282,17 @@ def reports(ctx: Ctx, path: str, rounds: int) -> None:
     write(path, os.getpid())
     while not Path(path + ".go").exists():
         time.sleep(0.005)
+
+
+@app.background("talks", unit="rows", retry=Retry(1))
+def talks(ctx: Ctx, token: str) -> None:
+    """Shows secrets wherever it can: the application's, its own, and one by its name."""
+    ctx.mask(token)
+    for at in range(3):
+        ctx.stage(f"stage {at} {token}")
+        ctx.warn(f"{token} or {SECRET}, password=tiger99")
+    ctx.report(message=f"{token} {SECRET}")
+    raise ValueError(f"{token} {SECRET}: refused")
 
 
 @app.task("checks", timeout="60s")

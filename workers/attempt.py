@@ -9,6 +9,7 @@ import os
 import random
 import traceback
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -27,6 +28,7 @@ from ..lease.outcome import (
     Succeed,
 )
 from ..lease.payload import pack_cursor, pack_result, unpack_args
+from ..lease.redaction import Redaction
 from ..lease.reports import check_count, cut, message_text, storable
 from ..lease.tasks import Task
 from ..scripts.errors import BadPayload, PayloadTooLarge
@@ -44,27 +46,29 @@ _OURS = (os.path.dirname(__file__), os.path.dirname(asyncio.__file__))
 class Attempts:
     """Runs attempts one after the other in the process of a slot; one kept event loop serves the coroutines."""
 
-    def __init__(self, link: Link, interrupts: Interrupts) -> None:
+    def __init__(self, link: Link, interrupts: Interrupts, secrets: Redaction) -> None:
         self._link = link
         self._interrupts = interrupts
+        self._secrets = secrets
         self._loop: asyncio.Runner | None = None
 
     def run(self, task: Task, ticket: Ticket) -> Outcome:
+        ctx = Ctx(ticket, self._link, self._secrets)
         try:
             try:
                 self._interrupts.arm(ticket.limit_at)
                 # a context of its own: what a job sets in context variables is not the next one's
-                value = contextvars.copy_context().run(self._call, task, ticket)
+                value = contextvars.copy_context().run(self._call, task, ticket, ctx)
             finally:
                 self._interrupts.disarm()
         except BaseException as exc:
             self._interrupts.disarm()  # it may have broken into the line above
             ended = self._interrupts.raised or exc
-            return made(lambda: failed(ended, task, ticket.failures), task, ticket.failures)
-        return made(lambda: returned(value), task, ticket.failures)
+            return after_error(ended, task, ticket.failures, ctx)
+        return after_return(value, task, ticket.failures, ctx)
 
-    def _call(self, task: Task, ticket: Ticket) -> Any:
-        value = called(task, ticket, self._link)
+    def _call(self, task: Task, ticket: Ticket, ctx: Ctx) -> Any:
+        value = called(task, ticket, ctx)
         return self._await(value) if inspect.iscoroutine(value) else value
 
     def _await(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -94,7 +98,7 @@ async def _end_all_but(current: asyncio.Task[Any]) -> None:
         await asyncio.gather(*others, return_exceptions=True)
 
 
-def called(task: Task, ticket: Ticket, link: Link) -> Any:
+def called(task: Task, ticket: Ticket, ctx: Ctx) -> Any:
     """Call the task's function, with its context if it takes one, in a contextvars context that is the job's own.
 
     Answers what it gives: perhaps a coroutine.
@@ -102,8 +106,37 @@ def called(task: Task, ticket: Ticket, link: Link) -> Any:
     running_job.set(Origin(ticket.id, ticket.trace))
     args, kwargs = unpack_args(ticket.args or b"")
     if task.takes_ctx:
-        args.insert(0, Ctx(ticket, link))
+        args.insert(0, ctx)
     return task.function(*args, **kwargs)
+
+
+def after_return(value: Any, task: Task, failures: int, ctx: Ctx) -> Outcome:
+    """The outcome of an attempt whose task came to its end, as it may be told."""
+    return masked(made(lambda: returned(value), task, failures), ctx)
+
+
+def after_error(exc: BaseException, task: Task, failures: int, ctx: Ctx) -> Outcome:
+    """The outcome of an attempt in whose task something was raised, as it may be told."""
+    return masked(made(lambda: failed(exc, task, failures), task, failures), ctx)
+
+
+def masked(outcome: Outcome, ctx: Ctx) -> Outcome:
+    """An outcome without the secrets that the application or the attempt has named."""
+    match outcome:
+        case NextChunk(message=message) if message:
+            return replace(outcome, message=ctx.without_secrets(message))
+        case SkipRest(reason):
+            return SkipRest(ctx.without_secrets(reason))
+        case Fail():
+            clean = ctx.without_known_secrets
+            return replace(
+                outcome,
+                summary=clean(outcome.summary),
+                stack=clean(outcome.stack),
+                failure=clean(outcome.failure),
+            )
+        case _:
+            return outcome
 
 
 def made(outcome: Callable[[], Outcome], task: Task, failures: int) -> Outcome:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Protocol
 
 from ..lease.payload import pack_cursor, unpack
-from ..lease.reports import check_count, message_text, note_text
+from ..lease.redaction import Redaction, check_secrets
+from ..lease.reports import check_count, message_text, note_text, stage_text
 from ..scripts.errors import Canceled, LeaseLost
-from .wire import Ticket, Why
+from .wire import Report, Ticket, Why
 
 
 class Link(Protocol):
@@ -20,9 +21,7 @@ class Link(Protocol):
         """Why the job must stop; None while it may go on."""
         ...
 
-    def report(
-        self, ticket: Ticket, doing: int | None, total: int | None, message: str, lines: list[str]
-    ) -> None: ...
+    def report(self, ticket: Ticket, report: Report) -> None: ...
 
     def note(self, ticket: Ticket, request: str, response: str) -> None: ...
 
@@ -40,9 +39,16 @@ class Link(Protocol):
 class Ctx:
     """Given to a task as its first parameter, if it asks for it by the name `ctx` or the annotation `Ctx`."""
 
-    def __init__(self, ticket: Ticket, link: Link) -> None:
+    def __init__(self, ticket: Ticket, link: Link, secrets: Redaction) -> None:
         self._ticket = ticket
         self._link = link
+        self._secrets = secrets
+        """Of the application; once this attempt has named one of its own, a copy."""
+        self._has_own_secrets = False
+
+    def takes(self, ticket: Ticket) -> None:
+        """Its arguments and cursor, which were too long for the first ticket, have come."""
+        self._ticket = ticket
 
     @property
     def job_id(self) -> str:
@@ -127,12 +133,48 @@ class Ctx:
     ) -> None:
         """Show how far the work inside this chunk is, of a background task. Cheap: it waits for nothing.
 
-        Text over 1,000 characters is cut. Raises BadInput for what is no count or no text.
+        Of the log the newest 1,000 lines are kept, at most 256 KB. Text over 1,000 characters is cut; in all that a
+        task says, secrets are masked: what has a name like `password=`, what looks like a token, and what `mask` was
+        given. Raises BadInput for what is no count or no text.
         """
         check_count(doing, "doing")
         check_count(total, "total")
-        lines = [] if log is None else [message_text(log, "log")]
-        self._link.report(self._ticket, doing, total, message_text(message), lines)
+        lines = [] if log is None else [self._words(log, "log")]
+        self._link.report(self._ticket, Report(doing, total, self._words(message), lines))
+
+    def warn(self, text: str) -> None:
+        """Count a warning of a background task, and write it into its log. Raises BadInput for what is no text."""
+        self._link.report(
+            self._ticket, Report(lines=[f"warning: {self._words(text, 'warning')}"], warnings=1)
+        )
+
+    def stage(self, name: str) -> None:
+        """Say what a background task is at, as a label until the next one: nothing is counted or timed by it.
+
+        Raises BadInput for what is no text, and for none.
+        """
+        self._link.report(self._ticket, Report(stage=stage_text(self.without_secrets(name))))
+
+    def mask(self, values: str | bytes | Sequence[str | bytes]) -> None:
+        """Let `values` stand in no message, log line, note or error of this attempt: `***` stands there instead.
+
+        For those of every task there is `app.mask`. Raises BadInput for one under 6 characters.
+        """
+        check_secrets(values)
+        if not self._has_own_secrets:
+            self._secrets, self._has_own_secrets = self._secrets.copy(), True
+        self._secrets.know(values)
+
+    def without_secrets(self, text: str) -> str:
+        """`text` as it may be shown: what is known as a secret or looks like one is masked. Other values stay."""
+        return self._secrets.text(text) if text and isinstance(text, str) else text  # pyright: ignore[reportUnnecessaryIsInstance]
+
+    def without_known_secrets(self, text: str) -> str:
+        """An error's text as it may be kept: what only looks like a secret stays, for people have to read it."""
+        return self._secrets.without_known(text)
+
+    def _words(self, text: str, what: str = "message") -> str:
+        return message_text(self.without_secrets(text), what)
 
     def note(self, *, request: object = None, response: object = None) -> None:
         """Keep with this attempt what it asks of others and what it is answered; the last word of each counts.
@@ -140,9 +182,12 @@ class Ctx:
         Text is kept as it is, other values as JSON, cut at 4,000 characters; it goes when the attempt goes. Keep
         secrets out of it. Cheap: it waits for nothing. Raises BadInput for what cannot be written down.
         """
-        asked, answered = note_text(request, "request"), note_text(response, "response")
+        asked, answered = self._note(request, "request"), self._note(response, "response")
         if asked or answered:
             self._link.note(self._ticket, asked, answered)
+
+    def _note(self, value: object, what: str) -> str:
+        return self._secrets.without_known(note_text(self._secrets.masked(value), what))
 
     def checkpoint(
         self,
@@ -181,6 +226,6 @@ class Ctx:
         """The cursor and the message as they are stored, if this attempt may still write and they may be."""
         check_count(done, "done")
         check_count(total, "total")
-        text, packed = message_text(message), pack_cursor(cursor)
+        text, packed = self._words(message), pack_cursor(cursor)
         self.check()
         return packed, text

@@ -11,7 +11,7 @@ from .crew import Crew
 from .progress import Progress
 from .row import Row
 from .slot import Slot
-from .wire import Say, Why, outcome_of
+from .wire import Report, Say, Why, outcome_of
 
 
 class Hearing:
@@ -37,7 +37,7 @@ class Hearing:
             case Say.NEED:
                 slot.answer(row.number, [row.lease.args, row.lease.cursor])
             case Say.REPORT:
-                self._progress.report(row, *parts, now=now)
+                self._progress.report(row, Report(*parts), now=now)
             case Say.NOTE:
                 self._progress.note(row, *parts, now=now)
             case Say.CHECKPOINT:

@@ -17,7 +17,8 @@ from ..lease.outcome import Fail, Outcome
 from ..lease.tasks import Registry, Task
 from ..scripts.errors import UnknownTask
 from ..scripts.states import Cause
-from .attempt import called, failed, made, returned
+from .attempt import after_error, after_return, called
+from .ctx import Ctx
 from .interrupts import OutOfTime, Stopped
 from .line import Line
 from .wire import DATAGRAM, Ticket, decode
@@ -95,18 +96,21 @@ class Lane:
             task = self._registry.get(ticket.task)
         except UnknownTask as exc:  # its worker asks first, so this is a registry that changed while it ran
             return Fail(str(exc), Cause.RAISED)
+        ctx = Ctx(ticket, self._line, self._registry.secrets)
         try:
             attempt.arm()
-            value = await self._call(task, ticket)
+            value = await self._call(task, ticket, ctx)
         except BaseException as exc:
             ended = attempt.raised or exc
-            return made(lambda: failed(ended, task, ticket.failures), task, ticket.failures)
+            return after_error(ended, task, ticket.failures, ctx)
         finally:
             await attempt.close()
-        return made(lambda: returned(value), task, ticket.failures)
+        return after_return(value, task, ticket.failures, ctx)
 
-    async def _call(self, task: Task, ticket: Ticket) -> Any:
-        value = called(task, await self._line.awhole(ticket), self._line)
+    async def _call(self, task: Task, ticket: Ticket, ctx: Ctx) -> Any:
+        whole = await self._line.awhole(ticket)
+        ctx.takes(whole)
+        value = called(task, whole, ctx)
         return await value if inspect.iscoroutine(value) else value
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from ..lease.outcome import Fail, Outcome
 from ..scripts.errors import Canceled, LeaseLost, StaleFence, TenureError
 from .orphans import kill_group
-from .wire import Reader, Say, Tell, Ticket, Why, encode, outcome_frame
+from .wire import Reader, Report, Say, Tell, Ticket, Why, encode, outcome_frame
 
 MEMORY_EVERY = 64
 
@@ -109,11 +109,9 @@ class Line:
             return Why.LOST
         return job.why
 
-    def report(
-        self, ticket: Ticket, doing: int | None, total: int | None, message: str, lines: list[str]
-    ) -> None:
+    def report(self, ticket: Ticket, report: Report) -> None:
         if ticket.background and ticket.number in self._running:
-            self._say(Say.REPORT, ticket.number, doing, total, message, lines)
+            self._say(Say.REPORT, ticket.number, *report)
 
     def note(self, ticket: Ticket, request: str, response: str) -> None:
         if ticket.number in self._running:

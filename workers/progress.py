@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,11 +14,14 @@ from ..scripts.errors import TenureError
 from .clock import NEVER
 from .courier import PASSING, RETRY_S, Post
 from .row import Row
+from .wire import Report
 
 REPORT_S = 0.25
 """A task's progress is written at most so often; what it says in between is gathered, the last word always written."""
-LINES = 1000
+LINES, LINE_BYTES = 1_000, 256 * 1024
+"""The ring of log lines, as the ledger has it: what it would push out at once is not sent."""
 
+NOTHING = Report()
 Ack = Callable[[TenureError | None], None]
 
 
@@ -26,27 +31,67 @@ class Said:
 
     row: Row
     due: float
-    doing: int | None = None
-    total: int | None = None
-    message: str = ""
-    lines: list[str] = field(default_factory=list[str])
+    word: int
+    """Numbers what is written of a row, so that it counts once however often it is sent."""
+    report: Report = NOTHING
+    lines: deque[str] = field(default_factory=deque[str])
+    size: int = 0
+    skipped: int = 0
+    """How many lines were pushed out before they were written."""
     request: str = ""
     response: str = ""
 
     def note(self, request: str, response: str) -> None:
         self.request, self.response = request or self.request, response or self.response
 
-    def add(self, doing: int | None, total: int | None, message: str, lines: list[str]) -> None:
-        self.doing = self.doing if doing is None else doing
-        self.total = self.total if total is None else total
-        self.message = message or self.message
-        self.lines = (self.lines + lines)[-LINES:]
+    def add(self, new: Report) -> None:
+        old = self.report
+        self.report = Report(
+            old.doing if new.doing is None else new.doing,
+            old.total if new.total is None else new.total,
+            new.message or old.message,
+            [],
+            new.stage or old.stage,
+            old.warnings + new.warnings,
+        )
+        for line in new.lines:
+            self._add_line(line)
+
+    def _add_line(self, line: str) -> None:
+        self.lines.append(line)
+        self.size += len(line.encode())
+        while len(self.lines) > LINES or self.size > LINE_BYTES:
+            self.size -= len(self.lines.popleft().encode())
+            self.skipped += 1
+
+    def call(
+        self, ledgers: Ledgers, *, cursor: bytes = b"", done: int | None = None, committed: bool = False
+    ) -> Call[int]:
+        """The report, or the checkpoint that is `committed` with it."""
+        lease, report = self.row.lease, self.report
+        return ledgers.of(lease.tenant).report_call(
+            lease.id,
+            lease.fence,
+            cursor=cursor,
+            done=done,
+            doing=None if committed else report.doing,
+            total=report.total,
+            message=report.message,
+            lines=self.lines,
+            request=self.request,
+            response=self.response,
+            stage=report.stage,
+            warnings=report.warnings,
+            skipped=self.skipped,
+            word=self.word,
+        )
 
 
 class Progress:
     def __init__(self, ledgers: Ledgers) -> None:
         self._ledgers = ledgers
         self._said: dict[int, Said] = {}
+        self._words = itertools.count(1)
         self._written_at: dict[int, float] = {}
         self._checkpoints: list[Post] = []
         self._in_flight = 0
@@ -57,10 +102,8 @@ class Progress:
         """Whether all checkpoints are answered."""
         return not (self._checkpoints or self._in_flight)
 
-    def report(
-        self, row: Row, doing: int | None, total: int | None, message: str, lines: list[str], *, now: float
-    ) -> None:
-        self._gathered(row, now).add(doing, total, message, lines)
+    def report(self, row: Row, report: Report, *, now: float) -> None:
+        self._gathered(row, now).add(report)
 
     def note(self, row: Row, request: str, response: str, *, now: float) -> None:
         self._gathered(row, now).note(request, response)
@@ -69,27 +112,16 @@ class Progress:
         said = self._said.get(row.number)
         if said is None:
             due = max(now, self._written_at.get(row.number, 0.0) + REPORT_S)
-            said = self._said[row.number] = Said(row, due)
+            said = self._said[row.number] = Said(row, due, next(self._words))
         return said
 
     def checkpoint(
         self, row: Row, cursor: bytes, done: int | None, total: int | None, message: str, *, ack: Ack
     ) -> None:
         """Commit a checkpoint, with what was reported before it; `ack` hears None, or why it was refused."""
-        said = self._said.pop(row.number, None) or Said(row, 0.0)
-        said.add(None, total, message, [])
-        ledger = self._ledgers.of(row.lease.tenant)
-        call = ledger.report_call(
-            row.lease.id,
-            row.lease.fence,
-            cursor=cursor,
-            done=done,
-            total=said.total,
-            message=said.message,
-            lines=said.lines,
-            request=said.request,
-            response=said.response,
-        )
+        said = self._said.pop(row.number, None) or Said(row, 0.0, next(self._words))
+        said.add(Report(total=total, message=message))
+        call = said.call(self._ledgers, cursor=cursor, done=done, committed=True)
         self._checkpoints.append(self._post(call, ack))
 
     def _post(self, call: Call[int], ack: Ack) -> Post:
@@ -128,19 +160,8 @@ class Progress:
         return found + checkpoints
 
     def _report(self, said: Said) -> Post:
-        lease = said.row.lease
         del self._said[said.row.number]
-        call = self._ledgers.of(lease.tenant).report_call(
-            lease.id,
-            lease.fence,
-            doing=said.doing,
-            total=said.total,
-            message=said.message,
-            lines=said.lines,
-            request=said.request,
-            response=said.response,
-        )
-        return Post(call, _passed_over)
+        return Post(said.call(self._ledgers), _passed_over)
 
 
 def _passed_over(answer: Any, sent_at: float) -> None:

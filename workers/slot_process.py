@@ -25,7 +25,7 @@ class SlotProcess:
         self._line = Line(ends)
         self._width = width
         self._interrupts = Interrupts()
-        self._attempts = Attempts(self._line, self._interrupts)
+        self._attempts = Attempts(self._line, self._interrupts, registry.secrets)
 
     def run(self) -> None:
         """Work until the worker sends an empty ticket. Does not return when the worker dies: nor does the process."""

@@ -50,13 +50,24 @@ class Ticket(NamedTuple):
     trace: str = ""
 
 
+class Report(NamedTuple):
+    """What a task says of its progress between two checkpoints; None, 0 and "" say nothing."""
+
+    doing: int | None = None
+    total: int | None = None
+    message: str = ""
+    lines: list[str] = []  # noqa: RUF012  a tuple's default, never changed
+    stage: str = ""
+    warnings: int = 0
+
+
 class Say(IntEnum):
     """From a slot to its worker."""
 
     END = 1  # number, seconds, outcome or nothing (the lease was lost, so there is nobody to tell), memory in KB
     BACK = 2  # number: not started
     NEED = 3  # number: send arguments and cursor
-    REPORT = 4  # number, doing, total, message, lines
+    REPORT = 4  # number, and the fields of a Report
     CHECKPOINT = 5  # number, cursor, done, total, message: answer when it is committed
     NOTE = 6  # number, request, response
     BLOCKER = 7  # number, number of the job that holds the event loop meanwhile or 0

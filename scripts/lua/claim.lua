@@ -160,7 +160,7 @@ local function lease_one(job)
   if not job.started then set(job, 'started', text(now)) end
   open_attempt(job, fence, worker)
   save(job)
-  start_working(job)
+  progress.start(job)
   announce(job)
   gates.count_start(job.task)
   return reply_of(job, lease_until)

@@ -11,10 +11,24 @@
 -- ARGV message   text  empty: unchanged
 -- ARGV request   text  what the attempt asked of others; empty: unchanged
 -- ARGV response  text  what it was answered; empty: unchanged
+-- ARGV stage     text  what it is at; empty: unchanged
+-- ARGV warnings  int   how many more warnings
+-- ARGV skipped   int   how many log lines before these are lost already
+-- ARGV word      text  numbers what is said under this fence, so that lines and warnings count once however often it is sent;
+--                      empty: they count
 -- REST line            log lines, oldest first
 -- FLAGS allow-oom
 -- GIVES         the revision
 -- FAILS         STALE_FENCE NOT_FOUND
+
+-- Whether a report was written before and its answer lost: then its lines and warnings are there.
+local function heard_before(job, word)
+  if word == '' then return false end
+  local fence, last = string.match(redis.call('HGET', K.progress(job.id), 'word') or '', '^(%d+) (%d+)$')
+  if fence == job.fence and tonumber(last) >= tonumber(word) then return true end
+  redis.call('HSET', K.progress(job.id), 'word', job.fence .. ' ' .. word)
+  return false
+end
 
 local job = load(id)
 local refused = not_held(job, id, fence)
@@ -24,10 +38,14 @@ if cursor ~= '' then put_blob(job, 'cursor', cursor) end
 say_with_attempt(job, 'q', request)
 say_with_attempt(job, 'p', response)
 if job.background then
-  if cursor ~= '' then commit_progress(job, done, total) else show_progress(job, 'total', total) end
-  show_progress(job, 'doing', doing)
-  show_progress(job, 'message', message)
-  for at = FIRST, #ARGV do write_line(job, ARGV[at]) end
+  if cursor ~= '' then progress.commit(job, done, total) else progress.show(job, 'total', total) end
+  progress.show(job, 'doing', doing)
+  progress.show(job, 'message', message)
+  progress.show(job, 'stage', stage)
+  if not heard_before(job, word) then
+    if warnings > 0 then redis.call('HINCRBY', K.progress(job.id), 'warnings', warnings) end
+    progress.log(job, {unpack(ARGV, FIRST)}, skipped)
+  end
 end
 save(job)
 announce(job)

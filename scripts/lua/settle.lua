@@ -39,7 +39,7 @@ local outcome = {}
 function outcome.succeed(job, it)
   end_attempt(job, 'succeeded')
   if it.payload ~= '' then put_blob(job, 'result', it.payload) end
-  if job.background then finish_progress(job) end
+  if job.background then progress.finish(job) end
   move('succeed', job)
 end
 
@@ -57,8 +57,8 @@ outcome['continue'] = function(job, it)
   set(job, 'failures', '0')
   put_blob(job, 'cursor', it.payload)
   if job.background then
-    commit_progress(job, it.done, it.total)
-    show_progress(job, 'message', it.summary)
+    progress.commit(job, it.done, it.total)
+    progress.show(job, 'message', it.summary)
   end
   wait_until(job, 'continue', now + it.delay)
 end

@@ -15,7 +15,7 @@ from ..lease.pools import BUILT_IN
 from ..scripts.errors import StaleFence
 from ..workers.attempt import Attempts
 from ..workers.interrupts import Interrupts
-from ..workers.wire import Ticket, Why
+from ..workers.wire import Report, Ticket, Why
 
 MOST = 1_000
 
@@ -49,7 +49,8 @@ class InlineWorker:
         """Run the task of a job that is claimed already, up to its end or that of its chunk, and settle it."""
         ledger = ledger or self.app.ledger(lease.tenant)
         task = self.app.registry.get(lease.task)
-        outcome = Attempts(_Here(ledger, lease), _Unbroken()).run(task, _ticket(lease))
+        attempts = Attempts(_Here(ledger, lease), _Unbroken(), self.app.registry.secrets)
+        outcome = attempts.run(task, _ticket(lease))
         try:
             ledger.settle(lease, outcome)
         except StaleFence:  # canceled while it ran: its state says so
@@ -91,11 +92,9 @@ class _Here:
             return Why.PAUSED
         return None if job.status == "running" and job.fence == ticket.fence else Why.LOST
 
-    def report(
-        self, ticket: Ticket, doing: int | None, total: int | None, message: str, lines: list[str]
-    ) -> None:
+    def report(self, ticket: Ticket, report: Report) -> None:
         if ticket.background:
-            self._ledger.report(self._lease, doing=doing, total=total, message=message, lines=lines)
+            self._ledger.report(self._lease, **report._asdict())
 
     def note(self, ticket: Ticket, request: str, response: str) -> None:
         self._ledger.report(self._lease, request=request, response=response)

@@ -19,7 +19,7 @@ from tenure.lease.outcome import Outcome
 def shop(app: Tenure) -> Tenure:
     """`app` with tasks. Nobody runs them but the test."""
 
-    @app.background("orders.sync", startable=True)
+    @app.background("orders.sync", startable=True, unit="rows")
     def sync(ctx: Ctx, shop: str = "north") -> int:
         return len(shop)
 

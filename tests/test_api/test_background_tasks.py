@@ -152,6 +152,21 @@ def test_progress_is_committed_work_and_what_is_being_done_stands_apart(
     assert [(line["n"], line["text"]) for line in seen["log"]] == [(1, "read page 6")]
 
 
+def test_stage_unit_and_warnings_are_shown_and_cannot_steer_a_terminal(
+    client: TestClient, hand: Hand
+) -> None:
+    task = start(client)
+    url = f"/background-tasks/{task['id']}"
+    fresh = client.get(url).json()
+    assert (fresh["stage"], fresh["unit"], fresh["warnings"]) == (None, "rows", 0)
+
+    hand.ledger.report(hand.take(), stage="prices \x1b[2J", warnings=2, lines=["warning: row 7\x1b[2J"])
+
+    seen = client.get(url).json()
+    assert (seen["stage"], seen["unit"], seen["warnings"]) == ("prices \\x1b[2J", "rows", 2)
+    assert seen["log"][0]["text"] == "warning: row 7\\x1b[2J"
+
+
 def test_a_failure_stays_where_it_was_and_the_retry_goes_on_from_there(
     client: TestClient, hand: Hand
 ) -> None:

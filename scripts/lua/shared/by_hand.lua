@@ -33,7 +33,7 @@ end
 local function forget_progress(job)
   put_or_drop_blob(job, 'cursor', '')
   unset(job, 'chunk')
-  if job.background then restart_progress(job) end
+  if job.background then progress.restart(job) end
 end
 
 -- Cancel or skip it; answers the state it was in.

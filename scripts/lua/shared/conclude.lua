@@ -36,7 +36,7 @@ end
 
 -- After a move: write the row and tell watchers. Whether the job is to be claimed again stands in the call's `news`.
 local function conclude(job)
-  stop_working(job)
+  progress.stop(job)
   save(job)
   announce(job)
 end

@@ -1,18 +1,42 @@
 -- Progress of a background task. `done` moves only with committed work; each commit leaves a sample "working_ms:done" from
 -- which readers estimate what is left. Working time is counted only while the job runs, so queue and pause do not slow it.
 
+local progress = {}
+
 local SAMPLES = 64
-local LINES = 1000
+local LINES, LINE_BYTES = 1000, 256 * 1024 -- the ring of log lines
 
 local function working_ms(job)
   local busy, since = unpack(redis.call('HMGET', K.progress(job.id), 'busy', 'since'))
   return tonumber(busy or 0) + (since and math.max(0, now - since) or 0)
 end
 
-local function write_line(job, line)
-  redis.call('RPUSH', K.lines(job.id), text(now) .. ' ' .. line)
-  redis.call('LTRIM', K.lines(job.id), -LINES, -1)
-  redis.call('HINCRBY', K.progress(job.id), 'lines', 1)
+-- How long the lines are together; those of a version that did not count are counted now.
+local function bytes_of_lines(job)
+  local counted = redis.call('HGET', K.progress(job.id), 'bytes')
+  if counted then return tonumber(counted) end
+  local bytes = 0
+  for _, line in ipairs(redis.call('LRANGE', K.lines(job.id), 0, -1)) do bytes = bytes + #line end
+  return bytes
+end
+
+-- New lines push the oldest out. Each has its number, by its place before the last one, and so have the `skipped` ones before them,
+-- which nobody sees: they have pushed out all that stood there.
+function progress.log(job, lines, skipped)
+  if #lines == 0 then return end
+  local key = K.lines(job.id)
+  if skipped > 0 then redis.call('DEL', key) end
+  local bytes = skipped > 0 and 0 or bytes_of_lines(job)
+  for at, line in ipairs(lines) do
+    lines[at] = text(now) .. ' ' .. line
+    bytes = bytes + #lines[at]
+  end
+  local many = redis.call('RPUSH', key, unpack(lines))
+  while many > 1 and (many > LINES or bytes > LINE_BYTES) do
+    bytes, many = bytes - #redis.call('LPOP', key), many - 1
+  end
+  redis.call('HINCRBY', K.progress(job.id), 'lines', #lines + skipped)
+  redis.call('HSET', K.progress(job.id), 'bytes', text(bytes))
 end
 
 -- A retry begins at the last checkpoint, and watchers hear that: a new attempt, not the next chunk of an open one.
@@ -20,19 +44,19 @@ local function say_resumed(job)
   if job.attempts == '1' or last_attempt(job).chunks > 0 then return end
   local done, total = unpack(redis.call('HMGET', K.progress(job.id), 'done', 'total'))
   if tonumber(done or 0) > 0 then
-    write_line(job, 'attempt ' .. job.attempts .. ' goes on from ' .. done .. (total and ' of ' .. total or ''))
+    progress.log(job, {'attempt ' .. job.attempts .. ' goes on from ' .. done .. (total and ' of ' .. total or '')}, 0)
   elseif job.cursor then
-    write_line(job, 'attempt ' .. job.attempts .. ' goes on from the last checkpoint')
+    progress.log(job, {'attempt ' .. job.attempts .. ' goes on from the last checkpoint'}, 0)
   end
 end
 
-local function start_working(job)
+function progress.start(job)
   if not job.background then return end
   redis.call('HSET', K.progress(job.id), 'since', text(now))
   say_resumed(job)
 end
 
-local function stop_working(job)
+function progress.stop(job)
   if not job.background then return end
   redis.call('HSET', K.progress(job.id), 'busy', text(working_ms(job)))
   redis.call('HDEL', K.progress(job.id), 'since', 'doing')
@@ -48,13 +72,13 @@ local function thin(samples)
   return table.concat(kept, ' ')
 end
 
-local function show_progress(job, field, value)
+function progress.show(job, field, value)
   if value ~= '' then redis.call('HSET', K.progress(job.id), field, value) end
 end
 
-local function commit_progress(job, done, total)
+function progress.commit(job, done, total)
   local key = K.progress(job.id)
-  show_progress(job, 'total', total)
+  progress.show(job, 'total', total)
   if done == '' then return end
   done = text(math.max(tonumber(done), tonumber(redis.call('HGET', key, 'done') or 0))) -- it never goes back
   local samples = redis.call('HGET', key, 'samples') or ''
@@ -66,12 +90,12 @@ local function commit_progress(job, done, total)
 end
 
 -- A task that succeeded has done all of its total, if it ever named one.
-local function finish_progress(job)
+function progress.finish(job)
   local total = redis.call('HGET', K.progress(job.id), 'total')
-  if total then commit_progress(job, total, '') end
+  if total then progress.commit(job, total, '') end
 end
 
 -- Other arguments are other work: what was done does not count for it. Its log goes on.
-local function restart_progress(job)
-  redis.call('HDEL', K.progress(job.id), 'done', 'total', 'doing', 'samples', 'busy', 'message')
+function progress.restart(job)
+  redis.call('HDEL', K.progress(job.id), 'done', 'total', 'doing', 'samples', 'busy', 'message', 'stage', 'warnings')
 end
