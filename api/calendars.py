@@ -7,13 +7,14 @@ import logging
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..lease import cursors
 from ..scheduler.calendar_store import Calendars, CalendarView
 from ..scheduler.calendars import PARTS, BadCalendar, check_name, read_calendar
 from ..scripts.errors import NotFound
 from . import views
 from .fields import Fields
 from .needs import App
-from .paging import read_cursor, write_cursor
+from .paging import read_cursor
 from .plain import Json, escaped, instant, jsonable
 from .preconditions import asked_for, etag, expected_revision, seen_revision
 from .routing import answer, link
@@ -28,10 +29,12 @@ class CalendarResource:
 
     def list(self, request: Request) -> Response:
         query = Fields.of_query(request.query_params.multi_items(), ("tenant", "limit", "cursor"))
-        tenant, limit, after = query.tenant(), query.number("limit", 50, 1, 100), read_cursor(query)
+        tenant, limit = query.tenant(), query.number("limit", 50, 1, 100)
+        of = ("calendars", tenant)
+        after = read_cursor(query, of)
         query.done()
         found = self._of(tenant).list(limit + 1, after)
-        more = write_cursor(found[limit - 1].name) if len(found) > limit else None
+        more = cursors.write(found[limit - 1].name, of) if len(found) > limit else None
         return answer(views.page([calendar(one) for one in found[:limit]], more))
 
     def get(self, request: Request) -> Response:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..lease import cursors
 from ..lease.jobs import FIRE
 from ..scheduler.job_key import JobKey
 from ..scheduler.plan import month
 from ..scheduler.schedules import Fire, Schedules
 from .fields import Fields
-from .paging import read_cursor, write_cursor
+from .paging import read_cursor
 
 SILENT_MONTHS = 12
 """After so many months without a record, the list ends."""
@@ -43,12 +45,12 @@ def recent_fires(
     return found, None
 
 
-def write_place(place: Place | None) -> str | None:
-    return None if place is None else write_cursor(f"{place.month}:{place.before}")
+def write_place(place: Place | None, of: Sequence[str]) -> str | None:
+    return None if place is None else cursors.write(f"{place.month}:{place.before}", of)
 
 
-def read_place(query: Fields) -> Place | None:
-    cursor = read_cursor(query)
+def read_place(query: Fields, of: Sequence[str]) -> Place | None:
+    cursor = read_cursor(query, of)
     if cursor is None:
         return None
     found = re.fullmatch(r"(20[0-9]{2}(?:0[1-9]|1[0-2])):(-1|[0-9]{1,15})", cursor)

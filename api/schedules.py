@@ -8,6 +8,7 @@ from collections.abc import Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..lease import cursors
 from ..lease.instants import parse_instant
 from ..lease.jobs import FIRE
 from ..lease.requests import epoch_ms
@@ -27,7 +28,7 @@ from . import schedule_views, views
 from .body import parse
 from .fields import Fields
 from .needs import App
-from .paging import read_cursor, write_cursor
+from .paging import read_cursor
 from .plain import Json, escaped, instant
 from .preconditions import asked_for, etag, expected_revision, seen_revision
 from .recent_fires import read_place, recent_fires, write_place
@@ -47,10 +48,12 @@ class ScheduleResource:
 
     def list(self, request: Request) -> Response:
         query = Fields.of_query(request.query_params.multi_items(), ("tenant", "limit", "cursor"))
-        tenant, limit, after = query.tenant(), query.number("limit", 50, 1, 100), read_cursor(query)
+        tenant, limit = query.tenant(), query.number("limit", 50, 1, 100)
+        of = ("schedules", tenant)
+        after = read_cursor(query, of)
         query.done()
         found = self._of(tenant).list(limit + 1, after)
-        more = write_cursor(str(found[limit - 1].job_key)) if len(found) > limit else None
+        more = cursors.write(str(found[limit - 1].job_key), of) if len(found) > limit else None
         return answer(views.page([schedule_views.schedule(view) for view in found[:limit]], more))
 
     def get(self, request: Request) -> Response:
@@ -217,25 +220,31 @@ class ScheduleResource:
         view = schedules.get(_job_key(request))
         names = [one.name for one in view.definition.triggers]
         trigger = query.choice("trigger", names, names[0])
-        before = read_place(query)
+        of = ("fires", tenant, str(view.job_key), trigger)
+        before = read_place(query, of)
         query.done()
         found, more = recent_fires(schedules, view.job_key, trigger, limit, before)
         items = [schedule_views.fire(view.job_key, one) for one in found]
-        return answer(views.page(items, write_place(more)))
+        return answer(views.page(items, write_place(more, of)))
 
     def logs(self, request: Request) -> Response:
         """The execution log of a UTC month (this one, if none is named), newest first; also of a deleted schedule."""
         query = Fields.of_query(request.query_params.multi_items(), ("tenant", "month", "limit", "cursor"))
         tenant, limit = query.tenant(), query.number("limit", 50, 1, LONGEST)
-        wanted, cursor = query.text("month"), read_cursor(query)
-        for name, value, check in (("month", wanted, check_month), ("cursor", cursor, check_position)):
-            if value is not None:
-                with query.checking(name):
-                    check(value)
+        key, wanted = _job_key(request), query.text("month")
+        if wanted is not None:
+            with query.checking("month"):
+                check_month(wanted)
         query.done()
         wanted = wanted or month(self._app.ledgers().index.take(FIRE, 0).now_ms)
-        page = self._of(tenant).logs(_job_key(request), month=wanted, limit=limit, cursor=cursor)
-        more = None if page.next_cursor is None else write_cursor(page.next_cursor)
+        of = ("logs", tenant, str(key), wanted)
+        cursor = read_cursor(query, of)
+        if cursor is not None:
+            with query.checking("cursor"):
+                check_position(cursor)
+        query.done()
+        page = self._of(tenant).logs(key, month=wanted, limit=limit, cursor=cursor)
+        more = None if page.next_cursor is None else cursors.write(page.next_cursor, of)
         return answer(views.page([schedule_views.log_entry(one) for one in page.items], more))
 
     def _of(self, tenant: str) -> Schedules:

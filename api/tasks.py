@@ -7,11 +7,14 @@ from itertools import islice
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..lease import cursors
 from . import views
 from .fields import Fields
 from .needs import App
-from .paging import read_cursor, write_cursor
+from .paging import read_cursor
 from .routing import answer
+
+OF = ("tasks",)
 
 
 class Tasks:
@@ -20,9 +23,9 @@ class Tasks:
 
     def list(self, request: Request) -> Response:
         query = Fields.of_query(request.query_params.multi_items(), ("limit", "cursor"))
-        limit, after = query.number("limit", 50, 1, 100), read_cursor(query)
+        limit, after = query.number("limit", 50, 1, 100), read_cursor(query, OF)
         query.done()
         rest = (task for task in self._app.registry if after is None or task.key > after)
         found = list(islice(rest, limit + 1))
-        more = write_cursor(found[limit - 1].key) if len(found) > limit else None
+        more = cursors.write(found[limit - 1].key, OF) if len(found) > limit else None
         return answer(views.page([views.task(task) for task in found[:limit]], more))

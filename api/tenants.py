@@ -7,18 +7,21 @@ import logging
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..lease import cursors
 from ..lease.instants import parse_instant
 from ..lease.requests import epoch_ms
 from ..scheduler.switch import Scheduling, Switch
 from . import views
 from .fields import Fields
 from .needs import App
-from .paging import read_cursor, write_cursor
+from .paging import read_cursor
 from .plain import Json, escaped, instant
 from .routing import answer
 from .who import who
 
 log = logging.getLogger("tenure.api")
+
+OF = ("tenants",)
 
 
 class Tenants:
@@ -27,10 +30,10 @@ class Tenants:
 
     def list(self, request: Request) -> Response:
         query = Fields.of_query(request.query_params.multi_items(), ("limit", "cursor"))
-        limit, after = query.number("limit", 50, 1, 100), read_cursor(query)
+        limit, after = query.number("limit", 50, 1, 100), read_cursor(query, OF)
         query.done()
         names = [name for name in self._app.ledgers().index.tenants() if after is None or name > after]
-        more = write_cursor(names[limit - 1]) if len(names) > limit else None
+        more = cursors.write(names[limit - 1], OF) if len(names) > limit else None
         return answer(views.page([{"tenant": name} for name in names[:limit]], more))
 
     def get(self, request: Request) -> Response:

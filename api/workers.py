@@ -5,11 +5,14 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..lease import cursors
 from . import views
 from .fields import Fields
 from .needs import App
-from .paging import read_cursor, write_cursor
+from .paging import read_cursor
 from .routing import answer
+
+OF = ("workers",)
 
 
 class Workers:
@@ -18,10 +21,10 @@ class Workers:
 
     def list(self, request: Request) -> Response:
         query = Fields.of_query(request.query_params.multi_items(), ("limit", "cursor"))
-        limit, after = query.number("limit", 50, 1, 100), read_cursor(query)
+        limit, after = query.number("limit", 50, 1, 100), read_cursor(query, OF)
         query.done()
         rest = [
             worker for worker in self._app.ledgers().index.workers() if after is None or worker.name > after
         ]
-        more = write_cursor(rest[limit - 1].name) if len(rest) > limit else None
+        more = cursors.write(rest[limit - 1].name, OF) if len(rest) > limit else None
         return answer(views.page([views.worker(worker) for worker in rest[:limit]], more))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..scripts import Call
 from ..scripts.errors import BadInput, NotFound
 from ..scripts.loader import Arg, texts
+from . import cursors
 from .context import check_trace
 from .ids import is_id
 from .jobs import JobView
@@ -68,7 +67,8 @@ def chain(
     check_trace(trace)
     if not 1 <= limit <= MOST:
         raise BadInput(f"limit {limit!r} is out of range: 1 to {MOST}", hint=f"the default is {MOST}")
-    score, id_ = _read(cursor)
+    of = ("chain", ledger.tenant, trace)
+    score, id_ = _read(cursor, of)
     args: dict[str, Arg] = {"trace": trace, "score": score, "id": id_, "limit": limit}
     more, made, *ids = ledger.scripts.run(Call("trace", ledger.keys.home, args, texts))
     if not ids and cursor is None:
@@ -78,22 +78,18 @@ def chain(
         )
     slices = [ids[at : at + READ] for at in range(0, len(ids), READ)]
     jobs = [job for part in slices for job in ledger.get_many(part, lines, deeds=READ)]
-    return Chain(trace, jobs, _written(made, ids[-1]) if more else None)
+    return Chain(trace, jobs, _written(made, ids[-1], of) if more else None)
 
 
-def _written(made: str, last: str) -> str:
-    return base64.urlsafe_b64encode(f"{made}:{last}".encode()).decode().rstrip("=")
+def _written(made: str, last: str, of: Sequence[str]) -> str:
+    return cursors.write(f"{made}:{last}", of)
 
 
-def _read(cursor: str | None) -> tuple[str, str]:
+def _read(cursor: str | None, of: Sequence[str]) -> tuple[str, str]:
     """When the last job of the part before was made, and its id; empty ones at the beginning."""
     if not cursor:
         return "", ""
-    try:
-        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True).decode()
-        made, _, last = text.partition(":")
-        if is_id(last) and 0 <= int(made) < 1 << 53:
-            return str(int(made)), last
-    except (binascii.Error, ValueError):
-        pass
-    raise BadInput(f"cursor {cursor!r:.40} is not one this chain gave", hint="start again without a cursor")
+    made, _, last = cursors.read(cursor, of).partition(":")
+    if is_id(last) and made.isascii() and made.isdigit() and int(made) < 1 << 53:
+        return made, last
+    raise cursors.not_ours(cursor)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -13,6 +11,7 @@ from ..scripts import Call
 from ..scripts.errors import BadInput
 from ..scripts.loader import Arg
 from ..scripts.states import Cause, DeadReason
+from . import cursors
 from .failed import FailedJob, failed_jobs
 from .filters import FAILED, Filters
 from .ledger import Ledger
@@ -107,10 +106,14 @@ class Failures:
             case _:
                 return self._by_context(by, key, limit, cursor, members)
 
+    def _of(self, by: str, key: str | None) -> tuple[str, ...]:
+        return ("failures", self._ledger.tenant, by, key or "")
+
     def _by_reason(self, key: str | None, limit: int, cursor: str | None, members: int) -> FailurePage:
-        score, _, name = _read_cursor(cursor).partition(" ")
+        of = self._of("reason", key)
+        score, _, name = (cursors.read(cursor, of) if cursor else "").partition(" ")
         if score and not (score.isascii() and score.isdigit() and len(score) < 16 and name):
-            raise _not_ours(cursor)
+            raise cursors.not_ours(cursor or "")
         found: list[FailureGroup] = []
         while len(found) <= limit:
             want = min(limit + 1 - len(found), max(1, ROWS // max(1, members)))
@@ -121,7 +124,7 @@ class Failures:
             score, name = str(more[-1].last_seen), more[-1].key
         following = None
         if len(found) > limit:
-            following = _write_cursor(f"{found[limit - 1].last_seen} {found[limit - 1].key}")
+            following = cursors.write(f"{found[limit - 1].last_seen} {found[limit - 1].key}", of)
         return FailurePage(found[:limit], following, None)
 
     def _clusters(self, key: str, score: str, name: str, limit: int, members: int) -> list[FailureGroup]:
@@ -141,12 +144,13 @@ class Failures:
             if state in FAILED and key in (None, task):
                 counts[task] += number
         order = sorted(counts, key=lambda task: (-counts[task], task))
-        start = _position(_read_cursor(cursor))
+        of = self._of("type", key)
+        start = _position(cursors.read(cursor, of) if cursor else "")
         wanted = order[start : start + limit]
         seen = _Seen("type", members)
         over = self._look(seen, Filters(tasks=[key] if key else None), None) is None if wanted else True
         items = [_counted(task, counts[task], seen.groups.get(task), over) for task in wanted]
-        more = _write_cursor(str(start + limit)) if len(order) > start + limit else None
+        more = cursors.write(str(start + limit), of) if len(order) > start + limit else None
         return FailurePage(items, more, None)
 
     def _by_context(
@@ -168,7 +172,7 @@ class Failures:
             room = LONGEST if most_groups is None else min(LONGEST, most_groups - len(seen.groups))
             if room <= 0 or seen.scanned >= LOOK:
                 return cursor
-            found = list_failed(self._ledger, filters, limit=room, cursor=cursor)
+            found = list_failed(self._ledger, filters, limit=room, cursor=cursor, view=seen.by)
             seen.see(found.items, found.scanned)
             cursor = found.next_cursor
             if cursor is None:
@@ -181,15 +185,15 @@ class _Seen:
     def __init__(self, by: str, members: int) -> None:
         self.groups: dict[str, FailureGroup] = {}
         self.scanned = 0
-        self._by = by
+        self.by = by
         self._members = members
 
     def see(self, jobs: Iterable[FailedJob], scanned: int) -> None:
         self.scanned += scanned
         for job in jobs:
-            key = {"type": job.task, "instance": job.instance, "trace": job.trace}[self._by]
+            key = {"type": job.task, "instance": job.instance, "trace": job.trace}[self.by]
             if key is not None:
-                group = self.groups.get(key) or FailureGroup(self._by, key, 0, job.at, job.at, ())
+                group = self.groups.get(key) or FailureGroup(self.by, key, 0, job.at, job.at, ())
                 self.groups[key] = self._with(group, job)
 
     def _with(self, group: FailureGroup, job: FailedJob) -> FailureGroup:
@@ -235,29 +239,9 @@ def _check_number(what: str, number: int, least: int, most: int) -> None:
         )
 
 
-# Cursors of the pages that this module makes itself, wrapped so that nobody builds one.
-
-
-def _write_cursor(place: str) -> str:
-    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str | None) -> str:
-    try:
-        return base64.b64decode(
-            (cursor or "") + "=" * (-len(cursor or "") % 4), b"-_", validate=True
-        ).decode()
-    except (binascii.Error, ValueError):
-        raise _not_ours(cursor) from None
-
-
 def _position(place: str) -> int:
     if not place:
         return 0
     if place.isascii() and place.isdigit() and len(place) < 10:
         return int(place)
-    raise _not_ours(place)
-
-
-def _not_ours(cursor: str | None) -> BadInput:
-    return BadInput(f"cursor {cursor!r:.40} is not one this list gave", hint="start again without a cursor")
+    raise cursors.not_ours(place)

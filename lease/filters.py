@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from ..scripts.errors import BadInput
 from ..scripts.loader import Arg
@@ -104,6 +104,18 @@ class Filters:
         )
         labels = {f"label:{name}": ("label", f"{name}={value}") for name, value in self.labels.items()}
         return {kind: (kind, value) for kind, value in values if value is not None} | labels
+
+    def named(self) -> tuple[str, ...]:
+        """What makes a list another one, for its cursors. The tasks of an application are no filter: they change with
+        its code.
+        """
+        tasks = () if self.background and self.tasks is not None and len(self.tasks) > 1 else self.tasks
+        given = {
+            **{one.name: getattr(self, one.name) for one in fields(self)},
+            "tasks": sorted(tasks or ()),
+            "labels": sorted(self.labels.items()),
+        }
+        return tuple(f"{name}={value!r}" for name, value in given.items())
 
     def tests(self) -> list[Arg]:
         """What each job must pass, as the query script takes it; its state and `q` apart."""

@@ -18,7 +18,7 @@ from ..scripts import Call
 from ..scripts.errors import BadInput
 from ..scripts.loader import Arg, texts
 from ..scripts.states import State
-from . import views
+from . import cursors, views
 from .failed import FailedJob, failed_jobs
 from .filters import Filters
 from .ids import is_id
@@ -91,22 +91,23 @@ class Cursor:
     id: str = ""
     at: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def written(self) -> str:
+    def written(self, of: Sequence[str]) -> str:
         data = json.dumps([self.way, self.score, self.id, self.at], separators=(",", ":")).encode()
-        return base64.urlsafe_b64encode(zlib.compress(data)).decode().rstrip("=")
+        return cursors.write(base64.urlsafe_b64encode(zlib.compress(data)).decode(), of)
 
     @classmethod
-    def read(cls, text: str) -> Cursor:
-        """Raises BadInput for one that no list gave."""
+    def read(cls, text: str, of: Sequence[str]) -> Cursor:
+        """Raises BadInput for one that no list gave, or another one."""
+        place = cursors.read(text, of)
         try:
-            packed = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
+            packed = base64.b64decode(place, b"-_", validate=True)
             way, score, id_, at = json.loads(zlib.decompressobj().decompress(packed, CURSOR_BYTES))
             cursor = cls(str(way), _number(score), str(id_), {str(name): _number(at[name]) for name in at})
             if not cursor.id or is_id(cursor.id):
                 return cursor
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError, zlib.error):
             pass
-        raise _not_ours(text)
+        raise cursors.not_ours(text)
 
 
 def _number(text: str) -> str:
@@ -114,10 +115,6 @@ def _number(text: str) -> str:
     if text and not 0 <= int(text) < 1 << 53:
         raise ValueError(text)
     return str(int(text)) if text else ""
-
-
-def _not_ours(cursor: str) -> BadInput:
-    return BadInput(f"cursor {cursor!r:.40} is not one this list gave", hint="start again without a cursor")
 
 
 def list_jobs(ledger: Ledger, filters: Filters, *, limit: int = 50, cursor: str | None = None) -> Page:
@@ -129,16 +126,27 @@ def list_jobs(ledger: Ledger, filters: Filters, *, limit: int = 50, cursor: str 
 
 
 def list_failed(
-    ledger: Ledger, filters: Filters, *, judged: bool = False, limit: int = LONGEST, cursor: str | None = None
+    ledger: Ledger,
+    filters: Filters,
+    *,
+    judged: bool = False,
+    limit: int = LONGEST,
+    cursor: str | None = None,
+    view: str = "",
 ) -> Found[FailedJob]:
-    """The same of dead and failed jobs, in few words; with `judged` it says of each why it could not be retried."""
+    """The same of dead and failed jobs, in few words; with `judged` it says of each why it could not be retried. A
+    cursor of one `view` of them is none of another.
+    """
     form = Form("judged" if judged else "failed", lambda _, rows: failed_jobs(rows[1:]))
-    return _read(ledger, replace(filters, failed=True), form, limit, cursor)
+    return _read(ledger, replace(filters, failed=True), form, limit, cursor, view)
 
 
-def _read(ledger: Ledger, filters: Filters, form: Form[T], limit: int, cursor: str | None) -> Found[T]:
-    reading = _Reading(ledger, filters, form, limit)
-    return reading.first_page() if not cursor else reading.next_page(Cursor.read(cursor), cursor)
+def _read(
+    ledger: Ledger, filters: Filters, form: Form[T], limit: int, cursor: str | None, view: str = ""
+) -> Found[T]:
+    of = ("jobs", view, ledger.tenant, *filters.named())
+    reading = _Reading(ledger, filters, form, limit, of)
+    return reading.first_page() if not cursor else reading.next_page(Cursor.read(cursor, of), cursor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +181,11 @@ def pending_pools(ledger: Ledger) -> list[str]:
 class _Reading(Generic[T]):
     """One page on its way."""
 
-    def __init__(self, ledger: Ledger, filters: Filters, form: Form[T], limit: int) -> None:
+    def __init__(
+        self, ledger: Ledger, filters: Filters, form: Form[T], limit: int, of: Sequence[str]
+    ) -> None:
         self._ledger = ledger
+        self._of = of
         self._filters = filters
         self._form = form
         self._limit = limit
@@ -213,7 +224,7 @@ class _Reading(Generic[T]):
         if cursor.way == CLUSTERS and self._filters.error_words is not None:
             return self._read(_by_cluster(cursor), cursor)
         if cursor.way not in ways:
-            raise _not_ours(written)
+            raise cursors.not_ours(written)
         return self._read(ways[cursor.way], cursor)
 
     # -- which list to read -------------------------------------------------------------------------------------------
@@ -369,7 +380,7 @@ class _Reading(Generic[T]):
         return _Answer(int(scanned), cursor, more == b"1")
 
     def _page(self, cursor: Cursor | None) -> Found[T]:
-        return Found(self._items, cursor.written() if cursor else None, self._scanned)
+        return Found(self._items, cursor.written(self._of) if cursor else None, self._scanned)
 
 
 def _in(states: frozenset[State] | None) -> list[Arg]:

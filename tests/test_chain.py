@@ -12,6 +12,7 @@ import pytest
 from tenure import Ctx, Retry, Tenure
 from tenure.api import bundle as bundles
 from tenure.api.bundle import bundle
+from tenure.lease import cursors
 from tenure.lease.chain import chain
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail, Succeed
@@ -23,6 +24,8 @@ from tenure.scripts.errors import BadInput, NotFound
 from tenure.testing import START, InlineWorker
 
 from .given import claim
+
+NOWHERE = "01J00000000000000000000000"
 
 
 def made_by(ledger: Ledger, parent: str, trace: str, task: str = "report") -> str:
@@ -99,9 +102,18 @@ def test_an_unknown_trace_is_not_found_and_an_impossible_one_refused(ledger: Led
     for limit in (0, 1_001):
         with pytest.raises(BadInput, match="limit"):
             chain(ledger, "order-7", limit=limit)
-    for cursor in ("x", "!!", "MTox", "LTE6MDFKMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAw"):
-        with pytest.raises(BadInput, match="cursor"):
+    of = ("chain", "acme", "order-7")
+    odd = [
+        cursors.write(place, of)
+        for place in ("", "1:x", f"-1:{NOWHERE}", f"{1 << 53}:{NOWHERE}", f"x:{NOWHERE}")
+    ]
+    for cursor in ("x", "!!", "MTox", "LTE6MDFKMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAw", *odd):
+        with pytest.raises(BadInput, match="not one this list gave"):
             chain(ledger, "order-7", cursor=cursor)
+    for others in (("chain", "other", "order-7"), ("chain", "acme", "order-8")):
+        with pytest.raises(BadInput, match="is of another list"):
+            chain(ledger, "order-7", cursor=cursors.write(f"1:{NOWHERE}", others))
+    assert chain(ledger, "order-7", cursor=cursors.write(f"1:{NOWHERE}", of)).jobs
 
 
 def test_a_long_chain_comes_in_parts_that_neither_skip_nor_repeat(ledger: Ledger) -> None:

@@ -10,6 +10,7 @@ from tenure.lease import failures
 from tenure.lease.failures import FailureGroup, FailurePage, Failures
 from tenure.lease.filters import Filters
 from tenure.lease.ledger import Ledger
+from tenure.lease.ledgers import Ledgers
 from tenure.lease.listing import list_failed, list_jobs
 from tenure.lease.outcome import Fail, Lose, Succeed
 from tenure.scripts.errors import BadInput
@@ -378,3 +379,23 @@ def test_judged_jobs_say_why_they_could_not_be_retried(
     (job,) = list_failed(ledger, Filters(), judged=True).items
 
     assert (job.id, job.refused) == (lease.id, code)
+
+
+def test_a_cursor_goes_on_with_the_groups_it_came_from(ledger: Ledger, ledgers: Ledgers) -> None:
+    for told in (GONE, BUSY, ODD):
+        die(ledger, told, task=f"of-{name(told)[:4]}", instance=name(told))
+    ways = ("reason", "type", "instance", "trace")
+    cursors = {by: Failures(ledger).groups(by, limit=1).next_cursor for by in ways}
+    assert all(cursors.values())
+
+    for by in ways:
+        for of, cursor in cursors.items():
+            if of == by:
+                assert Failures(ledger).groups(by, cursor=cursor).items
+                continue
+            with pytest.raises(BadInput, match="is of another list"):
+                Failures(ledger).groups(by, cursor=cursor)
+        with pytest.raises(BadInput, match="is of another list"):
+            Failures(ledgers.of("other")).groups(by, cursor=cursors[by])
+        with pytest.raises(BadInput, match="is of another list"):
+            Failures(ledger).groups(by, key="a", cursor=cursors[by])

@@ -15,6 +15,7 @@ from tenure.lease.filters import Filters
 from tenure.lease.holds import Holds
 from tenure.lease.jobs import JobView, Page
 from tenure.lease.ledger import Ledger, NewJob
+from tenure.lease.ledgers import Ledgers
 from tenure.lease.listing import list_jobs, pending_pools
 from tenure.lease.outcome import Fail, NextChunk, Succeed
 from tenure.lease.retention import Retention
@@ -371,9 +372,42 @@ def test_a_cursor_is_of_one_list(ledger: Ledger) -> None:
     ledger.enqueue_many([NewJob("report", fields={"instance": "i"}) for _ in range(3)])
     cursor = list_jobs(ledger, Filters(instance="i"), limit=1).next_cursor
 
-    for others in (Filters(), Filters(status="dead"), Filters(node="n")):
-        with pytest.raises(BadInput, match="not one this list gave"):
-            list_jobs(ledger, others, cursor=cursor)
+    assert cursor is not None
+    others = [
+        *(
+            Filters(),
+            Filters(status="dead"),
+            Filters(node="n"),
+            Filters(instance="j"),
+            Filters(instance="i", q="x"),
+        ),
+        *(Filters(instance="i", created_to=START), Filters(instance="i", labels={"a": "b"})),
+        *(Filters(instance="i", tasks=("report",)), Filters(instance="i", background=True)),
+    ]
+    for filters in others:
+        with pytest.raises(BadInput, match=r"is of another list: .* the tenant and the filters of the page"):
+            list_jobs(ledger, filters, cursor=cursor)
+    assert len(list_jobs(ledger, Filters(instance="i"), cursor=cursor).items) == 2
+
+
+def test_a_cursor_is_of_one_tenant(ledger: Ledger, ledgers: Ledgers) -> None:
+    other = ledgers.of("other")
+    for one in (ledger, other):
+        one.enqueue_many([NewJob("report") for _ in range(3)])
+    cursor = list_jobs(ledger, Filters(), limit=1).next_cursor
+
+    with pytest.raises(BadInput, match="is of another list"):
+        list_jobs(other, Filters(), cursor=cursor)
+
+
+def test_a_cursor_over_the_tasks_of_an_application_outlives_a_deploy(ledger: Ledger) -> None:
+    ledger.enqueue_many([NewJob("one", fields={"background": "1"}) for _ in range(3)])
+    before, after = ({"one", "two"}, {"three", "two", "one"})
+    cursor = list_jobs(ledger, Filters(tasks=before, background=True), limit=1).next_cursor
+
+    page = list_jobs(ledger, Filters(tasks=after, background=True), cursor=cursor)
+
+    assert len(page.items) == 2
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,14 @@ import base64
 import io
 import json
 import zipfile
+import zlib
 
 import pytest
 from starlette.testclient import TestClient
 
 from tenure import Tenure
+from tenure.lease import cursors
+from tenure.lease.filters import Filters
 from tenure.lease.outcome import Fail, Succeed
 from tenure.lease.requests import Options
 
@@ -156,8 +159,12 @@ def test_wrong_parameters_are_named_all_at_once(client: TestClient, query: str, 
     assert pointers(answer.json()) == places
 
 
+OF = ("jobs", "", "default", *Filters().named())
+
+
 def wrapped(value: object) -> str:
-    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
+    data = base64.urlsafe_b64encode(zlib.compress(json.dumps(value).encode())).decode()
+    return cursors.write(data, OF)
 
 
 @pytest.mark.parametrize(
@@ -173,6 +180,9 @@ def wrapped(value: object) -> str:
         wrapped({"journal:reports.daily": 10**30}),
         wrapped({"journal:reports.daily": -7}),
         base64.urlsafe_b64encode(b"[" * 9000).decode(),
+        cursors.write("", OF),
+        cursors.write("x", OF),
+        cursors.write(base64.urlsafe_b64encode(zlib.compress(b"[" * 9000)).decode(), OF),
         "A" * 20_000,
     ],
 )
@@ -180,6 +190,25 @@ def test_a_cursor_of_another_list_is_refused(client: TestClient, shop: Tenure, c
     enqueue(shop)
 
     refused(client.get("/jobs", params={"cursor": cursor}), 400, "BAD_INPUT")
+
+
+def test_a_cursor_goes_on_with_the_tenant_and_the_filters_it_came_from(
+    client: TestClient, shop: Tenure
+) -> None:
+    for tenant in ("default", "acme"):
+        for _ in range(3):
+            enqueue(shop, tenant=tenant)
+    lists = ("/jobs?limit=1", "/jobs?limit=1&tenant=acme", "/jobs?limit=1&task=reports.daily")
+    lists += ("/jobs?limit=1&status=pending", "/tasks?limit=1", "/tenants?limit=1")
+    cursors_of = {path: client.get(path).json()["nextCursor"] for path in lists}
+
+    for path in lists:
+        for of, cursor in cursors_of.items():
+            answer = client.get(f"{path}&cursor={cursor}")
+            if of == path:
+                assert answer.status_code == 200
+            else:
+                assert "is of another list" in refused(answer, 400, "BAD_INPUT")["detail"]
 
 
 def test_tasks_are_listed_with_what_may_be_started(client: TestClient) -> None:
