@@ -15,10 +15,15 @@ from .times import Times
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The tenant's switch: whether it is off, and from when on it runs again (epoch ms; 0: it always has)."""
+    """The tenant's switch: whether it is off, and from when on it runs again (epoch ms; 0: it always has). And up to
+    when nothing is planned any more, though the server's clock may have stepped back since: what the tenant `clock`
+    says of a schedule that is stored, the latest instant of those that were `deleted` of one that is not.
+    """
 
     disabled: bool = False
     resumed: int = 0
+    clock: int = 0
+    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,11 @@ class Stored:
     @property
     def revision(self) -> int:
         return int(self.fields.get("revision", 0))
+
+    @property
+    def passed(self) -> int:
+        """Up to when nothing is planned anew."""
+        return self.gate.clock if self.fields else self.gate.deleted
 
     @property
     def paused(self) -> bool:

@@ -78,8 +78,8 @@ def plan(times: Times, planned: int, now: int, misfire: Misfire) -> Plan:
 
 
 def pass_over(times: Times, planned: int, until: int, reason: str) -> Plan:
-    """Nothing fires of what is planned from `planned` up to `until`, both included."""
-    return Plan(_skips(times, planned, until + 1, reason), times.next_ms(until))
+    """Nothing fires of what is planned from `planned` up to `until`, both included; what is before has its record."""
+    return Plan(_skips(times, planned, until + 1, reason), times.next_ms(max(until, planned - 1)))
 
 
 def resume(times: Times, planned: int, observed: int, resumed: int, now: int, misfire: Misfire) -> Plan:
@@ -89,7 +89,7 @@ def resume(times: Times, planned: int, observed: int, resumed: int, now: int, mi
     if resumed < planned:
         return plan(times, planned, now, misfire)
     unseen = pass_over(times, max(planned, observed), min(resumed, now), UNOBSERVED)
-    following = times.next_ms(max(resumed, observed - 1))
+    following = times.next_ms(max(min(resumed, now), observed - 1))  # the clock may have stepped back since
     if following is None or following > now:
         return Plan(unseen.steps, following)
     rest = plan(times, following, now, misfire)

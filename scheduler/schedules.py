@@ -217,13 +217,13 @@ class Schedules:
         moment = self.ledger.index.take(FIRE, 0).now_ms
         stored = self._stored(key)
         same = stored.fields.get("digest") == definition.digest.encode()
-        last, anchors = stored.instants("last"), self._anchors(stored, definition, moment)
+        anchors = self._anchors(stored, definition, moment)
         calendars = Calendars(self.ledger).named(names_of(definition.triggers))
         rest: list[str | int] = []
         for trigger in definition.triggers:
             anchor, calendar = anchors.get(trigger.name), calendars.get(trigger.named_calendar or "")
             times = trigger.times(moment if anchor is None else anchor, calendars)
-            first = times.next_ms(max(moment, last.get(trigger.name, 0)))
+            first = times.next_ms(max(moment, stored.passed))
             if first is None and not same:
                 raise BadInput(
                     f"trigger {trigger.name!r} of {key} never fires again: {trigger.rule!r}",
@@ -411,18 +411,19 @@ class Schedules:
         return self.ledger.scripts.run(Call(script, self.ledger.keys.home, args, texts, rest))
 
     def _read(self, start: str, end: str, limit: int) -> Sequence[ScheduleView]:
-        return [_view(self.ledger.tenant, key, stored) for key, stored in self._rows(start, end, limit)]
+        return [_view(self.ledger.tenant, key, stored) for key, stored in self._rows(start, end, limit)[1]]
 
     def _stored(self, key: JobKey) -> Stored:
-        rows = self._rows(f"[{key}", f"[{key}", 1)
-        return rows[0][1] if rows else Stored()
+        gate, rows = self._rows(f"[{key}", f"[{key}", 1)
+        return rows[0][1] if rows else Stored(gate=gate)
 
-    def _rows(self, start: str, end: str, limit: int) -> Sequence[tuple[str, Stored]]:
+    def _rows(self, start: str, end: str, limit: int) -> tuple[Gate, Sequence[tuple[str, Stored]]]:
         args: dict[str, Arg] = {"from": start, "to": end, "limit": limit}
         call: Call[Any] = Call("schedules_read", self.ledger.keys.home, args, _as_is)
-        disabled, resumed, calendars, *rows = self.ledger.scripts.run(call)
-        gate, known = Gate(disabled == b"1", int(resumed)), calendars_of(calendars)
-        return [(key.decode(), _stored(flat, observed, gate, known)) for key, flat, observed in rows]
+        disabled, resumed, clock, deleted, calendars, *rows = self.ledger.scripts.run(call)
+        gate = Gate(disabled == b"1", int(resumed), int(clock), int(deleted))
+        known = calendars_of(calendars)
+        return gate, [(key.decode(), _stored(flat, observed, gate, known)) for key, flat, observed in rows]
 
 
 def definition_of(

@@ -54,8 +54,8 @@ def due(ledger: Ledger, ledgers: Ledgers) -> Call[Any]:
 
 def plan_at(ledger: Ledger, ledgers: Ledgers, now: int) -> Call[Any]:
     ask: Call[Any] = Call("triggers_due", ledger.keys.home, {"skip": 0, "limit": 1}, list)
-    at, _, _, _, resumed, row = ledger.at(now).scripts.run(ask)
-    trigger = Due.read(int(at), int(resumed), row)
+    at, _, _, _, resumed, _calendars, _changed, row = ledger.at(now).scripts.run(ask)
+    trigger = Due.read(int(at), int(resumed), row, {})
     call = Scheduler(ledgers, "one")._fire_call(ledger, trigger, Definition.unpacked(trigger.packed))
     return replace(call, parse=list)
 
@@ -95,10 +95,10 @@ REFUSED: dict[str, tuple[Change, type[TenureError], str]] = {
     ),
     "an instant that is not due": (
         items(item(FIRST), item(NOW + 1, id="J1")),
-        BadInput,
+        StalePlan,
         f"up to {NOW + 1} refused",
     ),
-    "what is passed over before its time": (items(item(FIRST, NOW + 1)), BadInput, "not due"),
+    "what is passed over before its time": (items(item(FIRST, NOW + 1)), StalePlan, "not due"),
     "a next fire that is not later": (args(following=NOW), BadInput, "the next one not later"),
     "a next fire before": (args(following=NOW - 1), BadInput, "the next one not later"),
 }
@@ -117,7 +117,7 @@ def test_a_plan_that_does_not_fit_is_refused_before_anything_is_written(
 def test_a_trigger_that_is_not_due_moves_nowhere(ledger: Ledger, due: Call[Any], store: Store) -> None:
     early = items()(args(made=FIRST - 1, following=FIRST)(due))
 
-    with store.unchanged(), pytest.raises(BadInput, match="not due"):
+    with store.unchanged(), pytest.raises(StalePlan, match="not due"):
         ledger.at(FIRST - 1).scripts.run(early)
 
 

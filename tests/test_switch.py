@@ -488,6 +488,67 @@ def test_a_paused_group_pauses_what_is_stored_in_it_later(clockwork: Clockwork) 
     assert schedules.get(JobKey("yearly", "reports")).paused is None
 
 
+# -- a clock that steps back ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_what_is_edited_after_the_clock_stepped_back_goes_on_after_what_has_its_record(
+    clockwork: Clockwork, anew: bool
+) -> None:
+    now = FIRST + 5 * MINUTE
+    pausing.pause(clockwork.schedules(now), KEY)
+    pausing.resume(clockwork.schedules(now), KEY)
+    earlier = clockwork.schedules(now - MINUTE)
+    if anew:
+        earlier.delete(KEY)
+    earlier.put(KEY, TASK, EVERY_MINUTE, overlap="skip")
+
+    assert earlier.get(KEY).next_fires == {"default": now + MINUTE}
+    assert clockwork.said() == [("skipped", "paused", 6)]
+
+
+def test_what_was_observed_before_the_clock_stepped_back_is_not_planned_again(clockwork: Clockwork) -> None:
+    clockwork.switch(START).set(enabled=False)
+    clockwork.minutes(FIRST, 3)
+    now = FIRST + MINUTE + SECOND
+    clockwork.switch(now).set(enabled=True)
+    pausing.pause(clockwork.schedules(now), KEY)
+    pausing.resume(clockwork.schedules(now), KEY)
+
+    assert clockwork.schedules(now).get(KEY).next_fires == {"default": FIRST + 3 * MINUTE}
+
+
+def test_what_is_enabled_before_the_clock_steps_back_leaves_no_instant_without_a_record(
+    clockwork: Clockwork,
+) -> None:
+    clockwork.switch(START).set(enabled=False)
+    clockwork.switch(FIRST + 2 * MINUTE).set(enabled=True)
+    clockwork.round(FIRST + MINUTE)
+    clockwork.minutes(FIRST + 2 * MINUTE, 2)
+
+    assert clockwork.said() == [
+        ("skipped", "unobserved", 2),
+        ("skipped", "unobserved", 1),
+        ("fired", None, 1),
+    ]
+
+
+def test_a_change_that_was_prepared_before_the_clock_stepped_back_tells_of_nothing_ahead(
+    clockwork: Clockwork, faults: Faults
+) -> None:
+    def step_back() -> None:
+        if faults.calls[-1] == "index_take":
+            faults.after_each = None
+            object.__setattr__(schedules.ledger, "scripts", clockwork.ledgers.scripts.at(FIRST + SECOND))
+
+    faults.after_each = step_back
+    schedules = clockwork.schedules(FIRST + MINUTE)
+    with pytest.raises(StalePlan, match="has not passed"):
+        pausing.pause(schedules, KEY)
+
+    assert clockwork.said() == []
+
+
 # -- by hand ----------------------------------------------------------------------------------------------------------
 
 

@@ -58,8 +58,11 @@ end
 if calendars.revision_of(named) ~= calendar then
   return refuse('STALE_PLAN', 'calendar ' .. (named or 'none') .. ' of ' .. job_key .. ' has changed since the plan was made')
 end
-if newest > now or planned > now or redis.call('HEXISTS', key, 'paused') == 1 or (following ~= '' and tonumber(following) <= newest) then
-  return refuse('BAD_INPUT', 'fire of ' .. job_key .. ' up to ' .. text(newest) .. ' refused: not due, or the next one not later')
+if newest > now or planned > now then
+  return refuse('STALE_PLAN', 'fire of ' .. job_key .. ' up to ' .. text(newest) .. ' refused: not due, the clock says ' .. text(now))
+end
+if redis.call('HEXISTS', key, 'paused') == 1 or (following ~= '' and tonumber(following) <= newest) then
+  return refuse('BAD_INPUT', 'fire of ' .. job_key .. ' up to ' .. text(newest) .. ' refused: it is paused, or the next one not later')
 end
 
 -- Jobs that are paced wait for each other, also for those of the calls before.

@@ -11,7 +11,7 @@
 -- FAILS          STALE_PLAN
 
 local key = K.schedule(job_key)
-local token_before, top, latest = last_deletion()
+local token_before, top, latest = deletions.last()
 if token == token_before then return {'1', earliest_fire(), text(read_clock())} end
 
 local revision = tonumber(redis.call('HGET', key, 'revision') or false)
@@ -38,5 +38,5 @@ for at = 1, #fields, 2 do
 end
 redis.call('DEL', key, K.revisions(job_key))
 redis.call('ZREM', K.schedules(), job_key)
-note_deletion(token, math.max(top, revision), math.max(latest, now))
+deletions.note(token, math.max(top, revision), math.max(latest, now, clock_ms()))
 return {'1', earliest_fire(), tick()}

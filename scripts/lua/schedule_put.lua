@@ -54,22 +54,19 @@ if tonumber(seen) ~= revision then
   return refuse('STALE_PLAN', 'schedule ' .. job_key .. ' is at revision ' .. text(revision) .. ', and was at ' .. seen)
 end
 
-local before, earliest = revision, now
+-- Instants that lie ahead only because the clock has stepped back may have their records.
+local before, earliest = revision, math.max(now, clock_ms())
 if not known then
-  local _, top, latest = last_deletion()
+  local _, top, latest = deletions.last()
   before, earliest = top, math.max(now, latest)
 end
-local old, last = redis.call('HGETALL', key), {}
-for at = 1, #old, 2 do
-  local trigger = string.match(old[at], '^last:(.*)$')
-  if trigger then last[trigger] = tonumber(old[at + 1]) end
-end
+local old = redis.call('HGETALL', key)
 local rest = FIRST + 5 * triggers
 for at = FIRST, rest - 1, 5 do
   local first = tonumber(ARGV[at + 1])
-  if first and (first <= earliest or first <= (last[ARGV[at]] or 0)) then
+  if first and first <= earliest then
     return refuse('STALE_PLAN', 'trigger ' .. ARGV[at] .. ' of ' .. job_key .. ' would first fire at ' .. ARGV[at + 1]
-      .. ', which is not after now (' .. text(now) .. '), its last fire and the last deletion')
+      .. ', which is not after now (' .. text(now) .. ') and all that has passed before (' .. text(earliest) .. ')')
   end
   if calendars.revision_of(ARGV[at + 3] ~= '' and ARGV[at + 3]) ~= ARGV[at + 4] then
     return refuse('STALE_PLAN', 'calendar ' .. ARGV[at + 3] .. ' of ' .. job_key .. ' has changed since it was worked out')

@@ -5,8 +5,9 @@
 -- ARGV to     text  "[NAME" or "+"
 -- ARGV limit  int   how many at most
 -- FLAGS no-writes
--- GIVES       {"1" if scheduling is disabled, from when on it runs again or 0, calendars of their triggers: flat list of name,
---             revision and data; then for each: {JobKey, flat list of fields and values, flat list of triggers and up to before
+-- GIVES       {"1" if scheduling is disabled, from when on it runs again or 0, what the tenant clock says in ms and the latest
+--             instant of what was deleted: nothing that has been stored, or anew, is planned up to then; calendars of their
+--             triggers: flat list of name, revision and data; then for each: {JobKey, flat list of fields and values, flat list of triggers and up to before
 --             when each was observed}}
 
 local it = gate() or {disabled = true, resumed = 0}
@@ -21,4 +22,5 @@ for _, job_key in ipairs(redis.call('ZRANGEBYLEX', K.schedules(), from, to, 'LIM
   end
   rows[#rows + 1] = {job_key, fields, observed}
 end
-return {it.disabled and '1' or '', text(it.resumed), calendars.told(used), unpack(rows)}
+local _, _, deleted = deletions.last()
+return {it.disabled and '1' or '', text(it.resumed), text(clock_ms()), text(deleted), calendars.told(used), unpack(rows)}

@@ -76,6 +76,8 @@ class Rules:
         self.redis = redis
         self.namespace = namespace
         self.tenants: dict[str, Tenant] = {}
+        self.latest = 0
+        """The latest time there was; the clock may have stepped back since, then nothing is planned up to it."""
         self._lengths: dict[str, int] = {}
         self._before: list[Any] = []
         self._job_before: dict[str, str] = {}
@@ -85,6 +87,7 @@ class Rules:
     def before(self, call: Call[Any], now: int) -> None:
         """Keep what is asked for after the call: the last job of a schedule, the plan of a disabled tenant."""
         tenant = self._tenant(call)
+        self.latest = max(self.latest, now)
         self._before = self._plan(tenant) if self._must_stand_still(tenant, call, now) else []
         if call.script == "fire":
             schedule = self.of(tenant).schedules.get(str(call.args["job_key"]))
@@ -132,8 +135,10 @@ class Rules:
             since = max(now, of.latest.get((key, trigger.name), 0))
             one = triggers[trigger.name] = Told(trigger, kind_of(trigger).instants, since)
             first = int(firsts[trigger.name])
-            due = one.plan(since, first)
-            assert list(due) == [first], f"{key} {trigger.name} would begin with {first}, not {due[:2]}"
+            *early, begins = one.plan(since, first)
+            assert begins == first, f"{key} {trigger.name} would begin with {first}, which is not planned"
+            assert all(at <= self.latest for at in early), f"{key} {trigger.name} leaves out {early}"
+            one.told = early[-1] if early else since
         paused = old.paused if old else JobKey.parse(key).group in of.groups
         of.schedules[key] = Schedule(definition.misfire, definition.overlap, paused, triggers)
         of.schedules[key].last_job = old.last_job if old else ""

@@ -32,3 +32,10 @@ def test_a_year_of_changes_and_switches_is_told_instant_by_instant(
     tenure_server: Server, ledgers: Ledgers, seed: int
 ) -> None:
     live(tenure_server, ledgers, seed)
+
+
+@pytest.mark.parametrize("seed", seeds(1, 100))
+def test_a_clock_that_steps_back_a_minute_fires_nothing_twice_and_leaves_nothing_out(
+    tenure_server: Server, ledgers: Ledgers, seed: int
+) -> None:
+    live(tenure_server, ledgers, seed, back=True)

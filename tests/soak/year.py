@@ -52,7 +52,7 @@ OVERLAPS = ("allow", "allow", "skip", "queue", "cancel_running")
 TASK = Task("work", lambda: None)
 REFUSALS = (BadInput, Conflict, NotFound, SchedulingDisabled, StoreUnreachable)
 """What a person may be told: it has passed, or changed meanwhile, or is not there; and what leaves one in the dark."""
-STEPS_A_DAY = 12
+STEPS_A_DAY = 6
 """How often time passes, on average."""
 
 

@@ -58,6 +58,11 @@ local function read_clock()
   return clock
 end
 
+-- The latest millisecond that the tenant has lived through, also when the server's clock has stepped back since.
+local function clock_ms()
+  return math.floor(read_clock() / 1000)
+end
+
 local function tick()
   local last = read_clock()
   clock = math.max(last + 1, now_us)

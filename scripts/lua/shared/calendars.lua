@@ -61,7 +61,7 @@ end
 function calendars.plan_anew(calendar, revision)
   local key, it = K.planned_by(calendar), gate()
   local disabled, planned = not it or it.disabled, {}
-  local from = math.max(now, math.floor(read_clock() / 1000)) + 1 -- after all that has its record, also when the clock went back
+  local from = math.max(now, clock_ms()) + 1 -- after all that has its record, also when the clock went back
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', key, '-inf', '(' .. revision, 'LIMIT', 0, PLANNED_AT_ONCE)) do
     local trigger, job_key = string.match(member, '^([^:]+):(.*)$')
     plan_from(from, trigger, job_key, disabled)

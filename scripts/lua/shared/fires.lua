@@ -74,6 +74,10 @@ local function not_all_told(job_key, fields, due)
         return 'trigger ' .. trigger .. ' of ' .. job_key .. ' is due at ' .. fields[at + 1]
           .. ', and the change was prepared for ' .. (told and told.planned or 'none')
       end
+      local last = told[#told] and told[#told][4]
+      if last and tonumber(last) > now then
+        return 'instant ' .. last .. ' of trigger ' .. trigger .. ' of ' .. job_key .. ' has not passed, the clock says ' .. text(now)
+      end
       if told.switch ~= switch_for(it, job_key, trigger) then
         return 'trigger ' .. trigger .. ' of ' .. job_key .. ' was observed, or the switch has changed, since the change was prepared'
       end
@@ -121,12 +125,14 @@ end
 
 -- What a tenant remembers of the schedules it has deleted: the token of the last deletion, the highest revision and the latest
 -- instant of them all. A name that is stored anew goes on from there, so no plan and no record of the old one fits the new.
-local function last_deletion()
+local deletions = {}
+
+function deletions.last()
   local noted = redis.call('HGET', K.meta(), 'deletion') or ''
   local token, revision, instant = string.match(noted, '^(%S+) (%d+) (%d+)$')
   return token, tonumber(revision or 0), tonumber(instant or 0)
 end
 
-local function note_deletion(token, revision, instant)
+function deletions.note(token, revision, instant)
   redis.call('HSET', K.meta(), 'deletion', token .. ' ' .. text(revision) .. ' ' .. text(instant))
 end
