@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..lease.payload import unpack_args
 from ..scheduler.definition import Definition
+from ..scheduler.dry_run import Decision, DryRun
 from ..scheduler.execution_log import LogEntry
 from ..scheduler.job_key import JobKey
 from ..scheduler.schedules import Fire, ScheduleView
@@ -93,6 +94,27 @@ def log_entry(one: LogEntry) -> Json:
         "createTime": instant(one.created_at),
     }
     return entry if one.until is None else {**entry, "until": instant(one.until), "count": one.count}
+
+
+def dry_run(found: DryRun) -> Json:
+    """What would become of each instant; `until` and `count` stand where it is a range."""
+    return {
+        "trigger": found.trigger,
+        "at": instant(found.at),
+        "decisions": [_decision(one) for one in found.decisions],
+        "nextFire": instant(found.following),
+    }
+
+
+def _decision(one: Decision) -> Json:
+    said: Json = {
+        "fireTime": instant(one.fire_time),
+        "outcome": one.outcome,
+        "reason": one.reason or None,
+        "dueAt": instant(one.due_at),
+        "priority": one.priority,
+    }
+    return said if one.until is None else {**said, "until": instant(one.until), "count": one.count}
 
 
 def fire(job_key: JobKey, one: Fire) -> Json:

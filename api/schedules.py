@@ -14,6 +14,7 @@ from ..lease.jobs import FIRE
 from ..lease.requests import epoch_ms
 from ..scheduler.calendar_store import Calendars
 from ..scheduler.cron_words import Language
+from ..scheduler.dry_run import check_outage, dry_run, of_outage
 from ..scheduler.execution_log import LONGEST, check_month, check_position
 from ..scheduler.job_key import JobKey
 from ..scheduler.pausing import pause, resume, run
@@ -33,7 +34,16 @@ from .plain import Json, escaped, instant
 from .preconditions import asked_for, etag, expected_revision, seen_revision
 from .recent_fires import read_place, recent_fires, write_place
 from .routing import answer, link
-from .schedule_body import LATER, PARTS, Wanted, patched, read_patched, read_schedule, read_triggers
+from .schedule_body import (
+    LATER,
+    PARTS,
+    Wanted,
+    patched,
+    read_patched,
+    read_policy,
+    read_schedule,
+    read_triggers,
+)
 from .who import who
 
 PUT = (*PARTS, "tenant", "reason")
@@ -145,16 +155,36 @@ class ScheduleResource:
         return Response(status_code=204)
 
     def preview(self, request: Request, body: bytes) -> Response:
-        """When triggers would fire, before anything is stored; those that count from when they are stored, from now."""
-        fields = Fields.of_body(body, ("triggers", "count", "tenant"))
+        """When triggers would fire, before anything is stored, and what a misfire policy would make of an outage.
+
+        Those that count from when they are stored count from now, or from the beginning of the outage.
+        """
+        fields = Fields.of_body(body, ("triggers", "count", "tenant", "misfire", "outage"))
         tenant, count = fields.tenant(), fields.number("count", 5, 1, 100)
         if not fields.fine("tenant"):
             fields.done()
         triggers = read_triggers(fields, lambda: self._calendars(tenant))
+        misfire, outage = read_policy(fields), _outage(fields)
         fields.done()
         calendars = self._calendars(tenant).named(names_of(triggers))
         now = self._app.ledgers().index.take(FIRE, 0).now_ms
-        return answer({"items": [_previewed(one, one.times(now, calendars), now, count) for one in triggers]})
+        anchor = min(now, outage[0]) if outage else now
+        items: list[Json] = []
+        for trigger in triggers:
+            times = trigger.times(anchor, calendars)
+            run = schedule_views.dry_run(of_outage(trigger, times, *outage, misfire)) if outage else None
+            items.append({**_previewed(trigger, times, now, count), "outage": run})
+        return answer({"items": items})
+
+    def dry_run(self, request: Request, body: bytes) -> Response:
+        """What its misfire policy, or another one, would make of an outage or of what is due now."""
+        key, fields = _job_key(request), Fields.of_body(body, ("tenant", "misfire", "outage"))
+        tenant, outage, misfire = fields.tenant(), _outage(fields), read_policy(fields)
+        policy = misfire if fields.given("misfire") else None
+        fields.done()
+        start, end = outage or (None, None)
+        found = dry_run(self._of(tenant), key, start=start, end=end, misfire=policy)
+        return answer(views.page([schedule_views.dry_run(one) for one in found], None))
 
     def pause(self, request: Request, body: bytes) -> Response:
         """Nothing of it fires from now on; a paused one stays so."""
@@ -256,6 +286,22 @@ class ScheduleResource:
 
 def _job_key(request: Request) -> JobKey:
     return JobKey.parse(request.path_params["job_key"])
+
+
+def _outage(fields: Fields) -> tuple[int, int] | None:
+    part, found = fields.part("outage", ("from", "until")), dict[str, int]()
+    if part is None:
+        return None
+    for name in ("from", "until"):
+        text = part.needed_text(name)
+        if text:
+            with part.checking(name):
+                found[name] = epoch_ms(parse_instant(text, what=name), what=name)
+    if len(found) < 2:
+        return None
+    with fields.checking("outage"):
+        check_outage(found["from"], found["until"])
+    return found["from"], found["until"]
 
 
 def _previewed(trigger: Trigger, times: Times, now: int, count: int) -> Json:

@@ -44,6 +44,11 @@ class Misfire:
     rate: int = 10
     priority: int = LOWEST_PRIORITY
 
+    @property
+    def pace_ms(self) -> int:
+        """How much later than the one before each of them is due."""
+        return 1000 // self.rate
+
     def stored(self) -> str | dict[str, Any]:
         """As it is written in a schedule; `read_misfire` reads it back."""
         if self.policy != "fire_all":

@@ -38,14 +38,14 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """An instant that fires: in time (`fired`), or under a misfire policy, which is then the reason; `paced` fires wait
-    for each other.
+    """An instant that fires: in time (`fired`), or under a misfire policy, which is then the reason. One of several
+    that are spread has a `delay_ms`: how much later than the first of them it is due.
     """
 
     instant: int
     outcome: str = "fired"
     reason: str = ""
-    paced: bool = False
+    delay_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +60,15 @@ class Plan:
         return [step for step in self.steps if isinstance(step, Fire)]
 
 
-def plan(times: Times, planned: int, now: int, misfire: Misfire) -> Plan:
-    """What becomes of a trigger whose next fire `planned` is due at `now` (epoch ms)."""
+def plan(times: Times, planned: int, now: int, misfire: Misfire, batch: int = BATCH) -> Plan:
+    """What becomes of a trigger whose next fire `planned` is due at `now` (epoch ms); the first `batch` fires of it."""
     newest = times.prev_ms(now + 1)
     if newest is None or newest < planned:  # it is excluded since: no planned instant any more
         return Plan((), times.next_ms(now))
     following = times.next_ms(newest)
     late = now - newest > THRESHOLD_MS
     if misfire.policy == "fire_all":
-        return _fire_all(times, planned, newest, now, misfire, following)
+        return _fire_all(times, planned, newest, now, misfire, following, batch)
     if misfire.policy == "skip":
         if late:
             return Plan(_skips(times, planned, newest + 1, "misfire"), following)
@@ -82,17 +82,25 @@ def pass_over(times: Times, planned: int, until: int, reason: str) -> Plan:
     return Plan(_skips(times, planned, until + 1, reason), times.next_ms(max(until, planned - 1)))
 
 
-def resume(times: Times, planned: int, observed: int, resumed: int, now: int, misfire: Misfire) -> Plan:
+def resume(
+    times: Times,
+    planned: int,
+    observed: int,
+    resumed: int,
+    now: int,
+    misfire: Misfire,
+    batch: int = BATCH,
+) -> Plan:
     """`plan` for a trigger of a tenant whose scheduling was disabled until `resumed`: nothing fires of that time. What
     was not `observed` (before that instant all has its record) is passed over as such.
     """
     if resumed < planned:
-        return plan(times, planned, now, misfire)
+        return plan(times, planned, now, misfire, batch)
     unseen = pass_over(times, max(planned, observed), min(resumed, now), UNOBSERVED)
     following = times.next_ms(max(min(resumed, now), observed - 1))  # the clock may have stepped back since
     if following is None or following > now:
         return Plan(unseen.steps, following)
-    rest = plan(times, following, now, misfire)
+    rest = plan(times, following, now, misfire, batch)
     return Plan((*unseen.steps, *rest.steps), rest.following)
 
 
@@ -118,15 +126,22 @@ def observe(times: Times, observed: int, now: int, reason: str) -> Plan:
 
 
 def _fire_all(
-    times: Times, planned: int, newest: int, now: int, misfire: Misfire, following: int | None
+    times: Times,
+    planned: int,
+    newest: int,
+    now: int,
+    misfire: Misfire,
+    following: int | None,
+    batch: int,
 ) -> Plan:
     first = _first_in_budget(times, planned, newest, now, misfire)
     skips = _skips(times, planned, newest + 1 if first is None else first, "misfire")
     fires: list[Fire] = []
     at = first
-    while at is not None and at <= newest and len(fires) < BATCH:
+    while at is not None and at <= newest and len(fires) < batch:
         in_time = at == newest and now - at <= THRESHOLD_MS
-        fires.append(Fire(at) if in_time else Fire(at, "misfired", "fire_all", paced=True))
+        delay = len(fires) * misfire.pace_ms
+        fires.append(Fire(at) if in_time else Fire(at, "misfired", "fire_all", delay))
         at = times.next_ms(at)
     return Plan((*skips, *fires), following if at is None or at > newest else at)
 

@@ -12,7 +12,6 @@ from ..lease.ids import fire_id
 from ..lease.jobs import FIRE, News
 from ..lease.ledger import Ledger
 from ..lease.ledgers import Ledgers
-from ..lease.payload import digest
 from ..scripts import Call
 from ..scripts.errors import Conflict, NotFound, StoreUnreachable, TenureError
 from ..scripts.loader import Arg
@@ -20,6 +19,7 @@ from .calendar_store import calendars_of
 from .calendars import Calendar
 from .definition import Definition
 from .due import stretches
+from .jitter import jitter_ms
 from .plan import Fire, Plan, Skip, month, observe, resume
 from .skips import DISABLED
 from .times import Times
@@ -111,7 +111,7 @@ class Scheduler:
             "made": due.now,
             "task": definition.task,
             "pool": definition.pool,
-            "pace": 1000 // misfire.rate,
+            "pace": misfire.pace_ms,
             "jitter": jitter_ms(ledger.tenant, due.key, trigger),
             "resumed": due.resumed,
             "overlap": definition.overlap,
@@ -179,13 +179,6 @@ class Due:
         return trigger.times(self.anchor, {self.calendar.name: self.calendar} if self.calendar else {})
 
 
-def jitter_ms(tenant: str, job_key: str, trigger: Trigger) -> int:
-    """How much later the jobs of a trigger are due: the same for each of its fires, spread over the schedules."""
-    if not trigger.jitter_ms:
-        return 0
-    return int(digest(tenant, job_key, trigger.name), 16) % (trigger.jitter_ms + 1)
-
-
 def _items(step: Skip | Fire, tenant: str, key: str, definition: Definition, trigger: Trigger) -> list[Arg]:
     """One step of a plan, as the script has it."""
     if isinstance(step, Skip):
@@ -207,12 +200,12 @@ def _items(step: Skip | Fire, tenant: str, key: str, definition: Definition, tri
         fields["args"] = definition.args
     if trigger.priority is not None:
         fields["priority"] = trigger.priority
-    if step.paced:
+    if step.delay_ms is not None:
         fields["priority"] = definition.misfire.priority
     id_ = fire_id(tenant, key, trigger.name, step.instant)
     head: list[Arg] = [step.outcome, step.reason, month(step.instant), step.instant, step.instant, 1]
     pairs = [part for pair in fields.items() for part in pair]
-    return [*head, id_, "1" if step.paced else "", len(fields), *pairs]
+    return [*head, id_, "" if step.delay_ms is None else step.delay_ms, len(fields), *pairs]
 
 
 def _news(tenant: str, reply: Any) -> list[News]:

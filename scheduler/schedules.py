@@ -215,7 +215,7 @@ class Schedules:
         reason: str,
     ) -> Put:
         moment = self.ledger.index.take(FIRE, 0).now_ms
-        stored = self._stored(key)
+        stored = self.stored(key)
         same = stored.fields.get("digest") == definition.digest.encode()
         anchors = self._anchors(stored, definition, moment)
         calendars = Calendars(self.ledger).named(names_of(definition.triggers))
@@ -286,7 +286,7 @@ class Schedules:
         the news. Worked out anew when the schedule has fired, or an instant has come due, since it was read.
         """
         for left in reversed(range(PUT_TRIES)):
-            stored, now = self._stored(key), self.ledger.index.take(FIRE, 0).now_ms
+            stored, now = self.stored(key), self.ledger.index.take(FIRE, 0).now_ms
             expected: Arg = "" if expected_revision is None else expected_revision
             try:
                 *found, earliest, version = self._run(
@@ -311,7 +311,7 @@ class Schedules:
         return [id_.decode() for id_, _ in made]
 
     def _revision(self, key: JobKey) -> int:
-        return self._stored(key).revision
+        return self.stored(key).revision
 
     def _member(self, key: JobKey) -> str:
         return f"{self.ledger.tenant}:{key}"
@@ -359,7 +359,7 @@ class Schedules:
         """
         key = JobKey.parse(job_key)
         name = trigger or (
-            self.get(key).definition.triggers[0].name if self._stored(key).fields else DEFAULT_TRIGGER
+            self.get(key).definition.triggers[0].name if self.stored(key).fields else DEFAULT_TRIGGER
         )
         more, _now, _born, *records = self._run(
             "fires_read",
@@ -413,7 +413,8 @@ class Schedules:
     def _read(self, start: str, end: str, limit: int) -> Sequence[ScheduleView]:
         return [_view(self.ledger.tenant, key, stored) for key, stored in self._rows(start, end, limit)[1]]
 
-    def _stored(self, key: JobKey) -> Stored:
+    def stored(self, key: JobKey) -> Stored:
+        """Its fields as they stand, damaged or not; none if it is not stored."""
         gate, rows = self._rows(f"[{key}", f"[{key}", 1)
         return rows[0][1] if rows else Stored(gate=gate)
 

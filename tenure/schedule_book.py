@@ -15,6 +15,7 @@ from .scheduler import pausing
 from .scheduler.backfill import Missed, backfill, backfill_plan
 from .scheduler.cron import Dst
 from .scheduler.definition import check_overlap
+from .scheduler.dry_run import DryRun, dry_run
 from .scheduler.execution_log import LogPage
 from .scheduler.job_key import JobKey
 from .scheduler.misfire import read_misfire
@@ -272,6 +273,23 @@ class ScheduleBook:
         if dry_run:
             return backfill_plan(schedules, job_key, low, high, trigger=trigger)
         return backfill(schedules, job_key, low, high, trigger=trigger, rate=rate, by=by)
+
+    def dry_run(
+        self,
+        job_key: JobKey | str,
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        misfire: object = None,
+        tenant: str = "default",
+    ) -> Sequence[DryRun]:
+        """What the misfire policy would make of an outage from `start` to `end` (now, if not given), or of what is due
+        now and has not fired yet; with `misfire`, another policy would. Nothing is changed. See dry_run.
+        """
+        low = None if start is None else epoch_ms(start, what="start")
+        high = None if end is None else epoch_ms(end, what="end")
+        policy = None if misfire is None else read_misfire(misfire)
+        return dry_run(self.of(tenant), job_key, start=low, end=high, misfire=policy)
 
     def why(
         self,

@@ -27,9 +27,9 @@ MINUTE = 60_000
 FIRST = START + 40_000
 NOW = FIRST + 10 * MINUTE
 KEY = "reports.daily"
-FIRE = {"outcome": "fired", "reason": "", "paced": "", "pairs": 0}
-SKIP = {"outcome": "skipped", "reason": "coalesced", "id": "", "paced": "", "pairs": 0}
-ORDER = ("outcome", "reason", "month", "first", "last", "count", "id", "paced", "pairs")
+FIRE = {"outcome": "fired", "reason": "", "delay": "", "pairs": 0}
+SKIP = {"outcome": "skipped", "reason": "coalesced", "id": "", "delay": "", "pairs": 0}
+ORDER = ("outcome", "reason", "month", "first", "last", "count", "id", "delay", "pairs")
 
 
 def item(first: int, last: int | None = None, **given: Any) -> list[Any]:
@@ -77,6 +77,7 @@ REFUSED: dict[str, tuple[Change, type[TenureError], str]] = {
     "another revision": (args(revision="2"), StalePlan, f"at revision 1 with next fire {FIRST}"),
     "another next fire": (args(planned=FIRST - 1), StalePlan, f"the plan was for 1 and {FIRST - 1}"),
     "another gate": (args(resumed=1), StalePlan, "at revision 1"),
+    "another calendar": (args(calendar="1"), StalePlan, "calendar none of .* has changed"),
     "a plan of long ago": (args(made=NOW - 10_001), StalePlan, f"made at {NOW - 10_001}"),
     "an instant before the plan": (
         items(item(FIRST - 1, id="J1")),
@@ -181,16 +182,16 @@ def test_what_is_only_passed_over_is_stale_when_it_is_sent_again(
         ledger.at(NOW).scripts.run(passed)
 
 
-@pytest.mark.parametrize(("last_paced", "kept"), [("1", b"%d" % (NOW + 2_000)), ("", None)])
+@pytest.mark.parametrize(("last_delay", "kept"), [("1000", b"%d" % (NOW + 2_000)), ("", None)])
 def test_a_pace_is_kept_for_the_next_call_unless_the_trigger_has_caught_up(
-    ledger: Ledger, due: Call[Any], store: Store, last_paced: str, kept: bytes | None
+    ledger: Ledger, due: Call[Any], store: Store, last_delay: str, kept: bytes | None
 ) -> None:
     ids = [fire_id("acme", KEY, "default", instant) for instant in (FIRST, NOW)]
-    first = item(FIRST, id=ids[0], outcome="misfired", reason="fire_all", paced="1")
-    call = args(pace=1_000)(items(first, item(NOW, id=ids[1], paced=last_paced))(due))
+    first = item(FIRST, id=ids[0], outcome="misfired", reason="fire_all", delay="0")
+    call = args(pace=1_000)(items(first, item(NOW, id=ids[1], delay=last_delay))(due))
 
     assert ledger.at(NOW).scripts.run(call)[0] == b"2"
 
     assert store.redis.hget(ledger.keys("schedule", job_key=KEY), "pace:default") == kept
     due_at = [view.run_at for view in ledger.get_many(ids)]
-    assert due_at == [NOW, NOW + 1_000 if last_paced else NOW]
+    assert due_at == [NOW, NOW + 1_000 if last_delay else NOW]

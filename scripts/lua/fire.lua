@@ -12,12 +12,13 @@
 -- ARGV scheduler  text  who fires
 -- ARGV task       text  what to run
 -- ARGV pool       text  where
--- ARGV pace       ms    the shortest time between two jobs that are paced
+-- ARGV pace       ms    the shortest time between two jobs that are spread
 -- ARGV jitter     ms    how much later the jobs are due
 -- ARGV resumed    ms    from when on scheduling runs again, as the plan was made; 0: it always has
 -- ARGV overlap    text  what if the job of the last fire has not ended: allow, skip, queue or cancel_running
--- ITEMS           outcome reason month first last count id paced pairs, then that many pairs of (field, value) of the job's row;
---                 with an id `first` fires, without one they are passed over; oldest first
+-- ITEMS           outcome reason month first last count id delay pairs, then that many pairs of (field, value) of the job's row;
+--                 with an id `first` fires, without one they are passed over; oldest first; with a delay it is one of
+--                 those that are spread, and so much later than the first of them
 -- GIVES           {how many jobs, news: {pool, due, version}, earliest fire or "", version}
 -- FAILS           NOT_FOUND STALE_PLAN BAD_INPUT SCHEDULING_DISABLED
 
@@ -31,7 +32,7 @@ if not at_revision then return refuse('NOT_FOUND', 'schedule ' .. job_key .. ' i
 local steps, newest, at = {}, planned - 1, FIRST
 while at <= #ARGV do
   local step = {}
-  step.outcome, step.reason, step.month, step.first, step.last, step.count, step.id, step.paced, step.pairs =
+  step.outcome, step.reason, step.month, step.first, step.last, step.count, step.id, step.delay, step.pairs =
     unpack(ARGV, at, at + 8)
   step.fields = {unpack(ARGV, at + 9, at + 8 + 2 * step.pairs)}
   at = at + 9 + 2 * step.pairs
@@ -65,13 +66,10 @@ if redis.call('HEXISTS', key, 'paused') == 1 or (following ~= '' and tonumber(fo
   return refuse('BAD_INPUT', 'fire of ' .. job_key .. ' up to ' .. text(newest) .. ' refused: it is paused, or the next one not later')
 end
 
--- Jobs that are paced wait for each other, also for those of the calls before.
+-- Jobs that are spread begin when those of the calls before are through.
 local free = math.max(now, tonumber(paced_until or 0))
 local function due_of(step)
-  if step.paced ~= '1' then return now + jitter end
-  local due = free
-  free = free + pace
-  return due
+  return step.delay == '' and now + jitter or free + step.delay
 end
 
 -- Why the job of the schedule's last fire stands in the way, or nil. Under `cancel_running` it is canceled and does not; under
@@ -100,6 +98,6 @@ for _, step in ipairs(steps) do
     made_jobs = made_jobs + 1
   end
 end
-if free > now and last_step.paced == '1' then redis.call('HSET', key, 'pace:' .. trigger, text(free)) end
+if last_step and last_step.delay ~= '' then redis.call('HSET', key, 'pace:' .. trigger, text(free + last_step.delay + pace)) end
 plan_next(job_key, trigger, following)
 return {text(made_jobs), news(), earliest_fire(), tick()}

@@ -16,6 +16,7 @@ from ..api.fields import Fields
 from ..api.plain import instant
 from ..api.recent_fires import recent_fires
 from ..api.schedule_body import LATER, PARTS, Wanted, patched, read_patched, read_schedule
+from ..lease.durations import duration_ms
 from ..lease.instants import parse_instant
 from ..lease.jobs import FIRE
 from ..lease.requests import epoch_ms
@@ -24,8 +25,10 @@ from ..scheduler.backfill import backfill as make_backfill
 from ..scheduler.backfill import backfill_plan
 from ..scheduler.calendar_store import Calendars
 from ..scheduler.cron import CronExpression, Dst, Planned
+from ..scheduler.dry_run import Decision, dry_run
 from ..scheduler.execution_log import LONGEST, LogEntry
 from ..scheduler.job_key import JobKey
+from ..scheduler.misfire import read_misfire
 from ..scheduler.plan import month as month_of
 from ..scheduler.schedules import Fire, Schedules, ScheduleView
 from ..scripts.errors import NotFound
@@ -371,7 +374,14 @@ class Explain(click.Command):
 
 
 @cron.command(cls=Explain)
-@click.argument("expression")
+@click.argument("expression", metavar="EXPRESSION|JOBKEY")
+@click.option(
+    "--outage",
+    metavar="DURATION",
+    help="What becomes of the schedule JOBKEY when no scheduler ran for so long, as 2h.",
+)
+@click.option("--misfire", help="With --outage: by this policy, not by the schedule's own.")
+@tenant_option
 @click.option("--tz", default="UTC", show_default=True, help="The zone on whose clock it is read.")
 @click.option(
     "--dst", type=click.Choice(["standard", "skip", "quartz"]), default="standard", show_default=True
@@ -379,11 +389,25 @@ class Explain(click.Command):
 @click.option("--zh", is_flag=True, help="Describe it in Chinese.")
 @click.option("-n", "--count", type=click.IntRange(1, 100), default=5, show_default=True)
 @output_option
-def explain(expression: str, tz: str, dst: Dst, zh: bool, count: int, as_json: bool) -> None:
+def explain(
+    expression: str,
+    outage: str | None,
+    misfire: str | None,
+    tenant: str,
+    tz: str,
+    dst: Dst,
+    zh: bool,
+    count: int,
+    as_json: bool,
+) -> None:
     """Say in words when EXPRESSION is due, its next fires, and the days on which the clocks change.
 
-    Six or seven fields are Quartz, five are crontab. It needs no server.
+    Six or seven fields are Quartz, five are crontab. It needs no server. With --outage, say what the misfire policy
+    of the stored schedule JOBKEY would make of an outage that ends now; 0s: of what is due now.
     """
+    if outage is not None:
+        _explain_outage(expression, duration_ms(outage, what="--outage"), misfire, tenant, as_json)
+        return
     parsed = CronExpression(expression, tz=tz, dst=dst)
     now = datetime.now(UTC)
     fires = list(islice(_fires(parsed, now), count))
@@ -408,6 +432,27 @@ def explain(expression: str, tz: str, dst: Dst, zh: bool, count: int, as_json: b
         click.echo(f"\nwhere the clocks change (dst: {dst})")
     for first, last, count in odd:
         click.echo(f"  {clock_time(first.at)}  {_odd(first, last, count)}")
+
+
+def _explain_outage(job_key: str, lasted: int, misfire: str | None, tenant: str, as_json: bool) -> None:
+    with opened() as app:
+        end = app.ledgers().index.take(FIRE, 0).now_ms
+        policy = None if misfire is None else read_misfire(misfire)
+        span = {"start": end - lasted, "end": end} if lasted else {}
+        found = dry_run(app.schedules.of(tenant), job_key, **span, misfire=policy)
+    if as_json:
+        print_json(views.page([schedule_views.dry_run(one) for one in found], None))
+        return
+    rows = [_decision_row(run.trigger, one) for run in found for one in run.decisions]
+    print_table(("FIRE TIME", "TRIGGER", "OUTCOME", "REASON", "JOB DUE"), rows)
+    for run in found:
+        say(f"then trigger {run.trigger} fires next at {local_time(run.following)}")
+
+
+def _decision_row(trigger: str, one: Decision) -> tuple[str, ...]:
+    until = f" … {local_time(one.until)} ({one.count})" if one.until else ""
+    due = local_time(one.due_at) if one.due_at else ""
+    return local_time(one.fire_time) + until, trigger, one.outcome, one.reason, due
 
 
 def _fires(expression: CronExpression, after: datetime) -> Iterator[datetime]:

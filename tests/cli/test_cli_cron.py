@@ -150,3 +150,19 @@ def test_a_schedule_is_stored_and_patched(cli: Cli, app: Tenure) -> None:
     assert "/overlap" in wrong.err
     assert "/tenant" in wrong.err
     assert app.schedules.revisions("nightly")[-1].reason == "first"
+
+
+def test_an_outage_is_explained(cli: Cli, stored: Tenure) -> None:
+    said = cli("cron", "explain", "reports.daily", "--outage", "9d", "--misfire", "skip")
+    raw = cli("cron", "explain", "reports.daily", "--outage", "9d", "-o", "json").json["items"]
+    now = cli("cron", "explain", "reports.daily", "--outage", "0s")
+
+    assert "misfire" in said.out
+    assert said.err.startswith("then trigger default fires next at ")
+    assert [one["outcome"] for one in raw[0]["decisions"]] in (
+        ["skipped", "misfired"],
+        ["skipped", "skipped", "misfired"],
+    )
+    assert now.code == 0
+    assert len(now.out.splitlines()) == 1
+    assert cli("cron", "explain", "nothing", "--outage", "1h").code == 3

@@ -423,3 +423,69 @@ def test_a_patch_may_say_that_it_is_one(client: TestClient) -> None:
 
     assert client.patch(URL, content=b'{"overlap": "skip"}', headers=kind).status_code == 200
     refused(client.put(URL, content=b"{}", headers=kind), 415, "NOT_JSON")
+
+
+# -- dry runs ---------------------------------------------------------------------------------------------------------
+
+OUTAGE = {"from": "2026-03-01T00:00:01Z", "until": "2026-03-03T12:00:00Z"}
+
+
+def test_a_preview_says_what_becomes_of_an_outage(client: TestClient) -> None:
+    body = {"triggers": [{"cron": "0 0 2 * * ?"}, {"name": "b", "every": "1d"}], "outage": OUTAGE, "count": 1}
+
+    daily, every = client.post("/schedules/preview", json=body).json()["items"]
+
+    skipped, fired = daily["outage"]["decisions"]
+    assert {**daily["outage"], "decisions": None} == {
+        "trigger": "default",
+        "at": "2026-03-03T12:00:00.000Z",
+        "decisions": None,
+        "nextFire": "2026-03-04T02:00:00.000Z",
+    }
+    assert skipped == {
+        "fireTime": "2026-03-01T02:00:00.000Z",
+        "outcome": "skipped",
+        "reason": "coalesced",
+        "dueAt": None,
+        "priority": None,
+        "until": "2026-03-02T02:00:00.000Z",
+        "count": 2,
+    }
+    assert fired == {
+        "fireTime": "2026-03-03T02:00:00.000Z",
+        "outcome": "misfired",
+        "reason": "fire_once",
+        "dueAt": "2026-03-03T12:00:00.000Z",
+        "priority": None,
+    }
+    assert [one.get("count", 1) for one in every["outage"]["decisions"]] == [1, 1]
+
+
+def test_a_stored_schedule_says_what_becomes_of_an_outage(client: TestClient) -> None:
+    client.put(URL, json={**NIGHTLY, "misfire": "skip"})
+
+    own = client.post(f"{URL}/dry-run", json={"outage": OUTAGE}).json()["items"]
+    other = client.post(f"{URL}/dry-run", json={"outage": OUTAGE, "misfire": {"policy": "fire_all"}}).json()[
+        "items"
+    ]
+    now = client.post(f"{URL}/dry-run").json()["items"]
+
+    assert [one["outcome"] for one in own[0]["decisions"]] == ["skipped"]
+    assert [one["outcome"] for one in other[0]["decisions"]] == ["misfired"] * 3
+    assert now[0]["decisions"] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"outage": {"from": "x"}, "misfire": "x"}, ["/misfire", "/outage/from", "/outage/until"]),
+        ({"outage": {"from": OUTAGE["until"], "until": OUTAGE["from"]}}, ["/outage"]),
+        ({"outage": 7}, ["/outage"]),
+    ],
+)
+def test_a_wrong_outage_is_named(client: TestClient, change: dict[str, Any], wrong: list[str]) -> None:
+    client.put(URL, json=NIGHTLY)
+
+    for place, body in (("preview", {"triggers": [{"cron": "@daily"}]}), ("reports.nightly/dry-run", {})):
+        answer = client.post(f"/schedules/{place}", json={**body, **change})
+        assert sorted(pointers(refused(answer, 400, "BAD_INPUT"))) == wrong
