@@ -2,6 +2,7 @@
 
 drain   no-op jobs with lease, fence and attempt record, claimed, run and settled: from the first to the last
 lane    jobs that wait for 100 ms, 100 at a time in one process: 1,000 of them are ten times 100 ms of work
+chunks  from the return of Continue to the first line of the next chunk, on the same worker, when nothing else waits
 idle    from the call of enqueue to the first line of the task, one job at a time, all slots free
 """
 
@@ -16,9 +17,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
-from tenure import Tenure
+from tenure import Continue, Ctx, Tenure
 from tenure.lease.ledger import NewJob
 from tenure.lease.payload import pack_args
 from tenure.settings import Settings
@@ -43,6 +45,15 @@ def stamp(path: str) -> None:
         file.write(f"{now}\n")
 
 
+@app.background("chunks")
+def chunks(ctx: Ctx, path: str, many: int) -> Continue | None:
+    began = time.time()
+    at = ctx.cursor.get("at", 0) + 1
+    with Path(path).open("a") as file:
+        file.write(f"{began} {time.time()}\n")
+    return None if at == many else Continue({"at": at}, done=at, total=many)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--jobs", type=int, default=20_000)
@@ -54,6 +65,7 @@ def main() -> None:
         try:
             drain(client, folder, given.jobs, given.slots)
             lane(client, folder)
+            hand_over(client, folder, given.samples)
             idle(client, folder, given.samples, given.slots)
         finally:
             client.close()
@@ -84,6 +96,21 @@ def lane(client: Tenure, folder: str, jobs: int = 1_000, width: int = 100) -> No
     finally:
         stop(worker)
     print(f"lane    {ended - began:8.2f} s  ({jobs} jobs of 100 ms, 1 process, async({width}))")
+
+
+def hand_over(client: Tenure, folder: str, samples: int) -> None:
+    path = Path(folder, "chunks")
+    worker = start(folder, 1)
+    try:
+        args = pack_args([str(path), samples + 11], {})
+        client.ledger().enqueue(NewJob("chunks", args, fields={"background": "1"}))
+        until_done(client, 1, "chunks")
+    finally:
+        stop(worker)
+    stamps = [tuple(map(float, line.split())) for line in path.read_text().splitlines()[10:]]
+    gaps = [(begun - ended) * 1000 for (_, ended), (begun, _) in pairwise(stamps)]
+    cuts = statistics.quantiles(gaps, n=100)
+    print(f"chunks  {cuts[49]:8.2f} ms median, {cuts[98]:.2f} ms p99  (end to next start, {samples} samples)")
 
 
 def until_done(client: Tenure, jobs: int, task: str = "noop") -> float:

@@ -295,6 +295,19 @@ def talks(ctx: Ctx, token: str) -> None:
     raise ValueError(f"{token} {SECRET}: refused")
 
 
+@app.background("tracks", retry=quick)
+def tracks(ctx: Ctx, path: str, last: int) -> int:
+    """An item is written when its chunk has ended; the process dies once, in the middle of a chunk."""
+    done: list[int] = []
+    for row in ctx.track(range(last), every="20ms"):
+        time.sleep(0.003)
+        done.append(row)
+        if row == last // 2 and ctx.attempt == 1:
+            os._exit(1)
+    write(path, *done)
+    return last
+
+
 @app.task("checks", timeout="60s")
 def checks(ctx: Ctx, path: str) -> None:
     write(path, "started", os.getpid())

@@ -112,7 +112,7 @@ def called(task: Task, ticket: Ticket, ctx: Ctx) -> Any:
 
 def after_return(value: Any, task: Task, failures: int, ctx: Ctx) -> Outcome:
     """The outcome of an attempt whose task came to its end, as it may be told."""
-    return masked(made(lambda: returned(value), task, failures), ctx)
+    return masked(made(lambda: returned(ctx.end_of_chunk(value)), task, failures), ctx)
 
 
 def after_error(exc: BaseException, task: Task, failures: int, ctx: Ctx) -> Outcome:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+from ..lease.durations import Duration
+from ..lease.outcome import Continue
 from ..lease.payload import pack_cursor, unpack
 from ..lease.redaction import Redaction, check_secrets
 from ..lease.reports import check_count, message_text, note_text, stage_text
-from ..scripts.errors import Canceled, LeaseLost
+from ..scripts.errors import BadInput, Canceled, LeaseLost
+from .track import Source, Track
 from .wire import Report, Ticket, Why
+
+T = TypeVar("T")
 
 
 class Link(Protocol):
@@ -45,6 +50,7 @@ class Ctx:
         self._secrets = secrets
         """Of the application; once this attempt has named one of its own, a copy."""
         self._has_own_secrets = False
+        self._track: Track[Any] | None = None
 
     def takes(self, ticket: Ticket) -> None:
         """Its arguments and cursor, which were too long for the first ticket, have come."""
@@ -142,6 +148,52 @@ class Ctx:
         lines = [] if log is None else [self._words(log, "log")]
         self._link.report(self._ticket, Report(doing, total, self._words(message), lines))
 
+    def track(self, items: Source[T], total: int | None = None, *, every: Duration = "10s") -> Track[T]:
+        """Work through `items` one by one, in chunks that end by themselves:
+
+            with engine.begin() as db:                    # one transaction a chunk
+                for row in ctx.track(rows):
+                    insert(db, row)
+            return Done(...)
+
+        After `every` the loop ends as if there were no more items. The task goes on below it, commits what it has open,
+        and returns; then the chunk is committed, and the next one begins after its last item, on any worker. So the
+        cursor never stands for work that the task itself has not committed: it is stored after the task has returned,
+        and never inside the loop. An item counts as done when the next one is asked for. What the task returns is its
+        result only in the last chunk; what must not be done before all is done asks for it:
+
+            rows = ctx.track(...)
+            for row in rows: ...
+            if rows.finished: close_the_books()
+
+        A chunk that fails, is lost or canceled is done again from its first item: let your store know what it has, by a
+        unique key or `ctx.fence`. Between two items, progress is shown, and Canceled or LeaseLost raised where the job
+        must stop: what the task has open is then rolled back, and the chunk with it.
+
+        `items` must come in the same order each time, as each chunk passes over those that are done. What can do better
+        is a function of how many are done: `ctx.track(lambda done: query.offset(done))`. `total` is how many there are
+        in all (their `len`, if they have one). A task has one such loop, and no cursor or checkpoint beside it. Raises
+        BadInput for a second one.
+        """
+        if self._track is not None:
+            raise BadInput(
+                f"job {self.job_id} tracks a loop already: a task has one place to go on from",
+                hint="make one loop of the two, or return Continue(...) with a cursor that says which it is in",
+            )
+        self._track = Track(self, items, total, every)
+        return self._track
+
+    def end_of_chunk(self, value: object) -> object:
+        """What an attempt that returned `value` has come to: the next chunk, if its loop has left one."""
+        if self._track is None or not self._track.over:
+            return value
+        if isinstance(value, Continue):
+            raise BadInput(
+                f"job {self.job_id} returned Continue, and its tracked loop has ended the chunk too",
+                hint="return Continue(...) only if the loop is `finished`, or leave ctx.track out",
+            )
+        return self._track.next_chunk()
+
     def warn(self, text: str) -> None:
         """Count a warning of a background task, and write it into its log. Raises BadInput for what is no text."""
         self._link.report(
@@ -224,6 +276,11 @@ class Ctx:
         self, cursor: Mapping[str, Any], done: int | None, total: int | None, message: str
     ) -> tuple[bytes, str]:
         """The cursor and the message as they are stored, if this attempt may still write and they may be."""
+        if self._track is not None:
+            raise BadInput(
+                f"job {self.job_id} has a tracked loop: a checkpoint would say another place to go on from",
+                hint="leave the checkpoint out, and let each chunk be shorter: ctx.track(..., every='1s')",
+            )
         check_count(done, "done")
         check_count(total, "total")
         text, packed = self._words(message), pack_cursor(cursor)
