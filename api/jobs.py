@@ -15,7 +15,8 @@ from ..lease.requests import due, edited_args
 from ..lease.status import runtime_status
 from ..lease.summary import summary
 from ..lease.who import check_token
-from ..lease.why import why_now
+from ..lease.why import why_seen
+from ..scheduler.history import find_job
 from ..scripts.states import State
 from . import views
 from .fields import Fields
@@ -52,10 +53,13 @@ class Jobs:
         return answer(status_view(runtime_status(ledger_of(self._app, request))))
 
     def get(self, request: Request) -> Response:
-        return answer(views.job_with_attempts(ledger_of(self._app, request).get(request.path_params["id"])))
+        return answer(views.job_with_attempts(self._found(request)))
 
     def why(self, request: Request) -> Response:
-        return answer(views.why(why_now(ledger_of(self._app, request), request.path_params["id"])))
+        return answer(views.why(why_seen(ledger_of(self._app, request), self._found(request))))
+
+    def _found(self, request: Request) -> JobView:
+        return find_job(ledger_of(self._app, request), self._app.archive, request.path_params["id"])
 
     def cancel(self, request: Request, body: bytes) -> Response:
         """Cancel it; a canceled one stays as it is."""

@@ -9,6 +9,7 @@ from ..lease.ledger import Ledger
 from ..lease.ledgers import Ledgers
 from ..lease.requests import Options
 from ..lease.tasks import Registry, Task
+from ..scheduler.history import History
 from ..scripts.loader import Client
 
 
@@ -52,6 +53,11 @@ class App(Protocol):
 
     @property
     def store(self) -> Store: ...
+
+    @property
+    def archive(self) -> History | None:
+        """What knows of what the store has let go."""
+        ...
 
     def about(self) -> Mapping[str, dict[str, object]]:
         """What somebody who looks into a failure should know: versions, settings without secrets."""

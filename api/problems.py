@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..scripts.errors import (
+    ArchiveUnreachable,
     BadInput,
     Conflict,
     LeaseLost,
@@ -52,6 +53,7 @@ STATUSES: dict[type[TenureError], int] = {
     TenureError: 500,
     StoreError: 503,
     MissingExtra: 503,
+    ArchiveUnreachable: 503,
 }
 RETRY_AFTER_S = 2
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from ..lease import cursors
 from ..lease.jobs import FIRE
+from ..scheduler.fire_record import Fire
 from ..scheduler.job_key import JobKey
 from ..scheduler.plan import month
-from ..scheduler.schedules import Fire, Schedules
+from ..scheduler.schedules import Schedules
 from .fields import Fields
 from .paging import read_cursor
 

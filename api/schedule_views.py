@@ -6,8 +6,9 @@ from ..lease.payload import unpack_args
 from ..scheduler.definition import Definition
 from ..scheduler.dry_run import Decision, DryRun
 from ..scheduler.execution_log import LogEntry
+from ..scheduler.fire_record import Fire
 from ..scheduler.job_key import JobKey
-from ..scheduler.schedules import Fire, ScheduleView
+from ..scheduler.schedules import ScheduleView
 from ..scheduler.trigger import Trigger
 from .plain import Json, escaped, instant, jsonable
 

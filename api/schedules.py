@@ -278,7 +278,7 @@ class ScheduleResource:
         return answer(views.page([schedule_views.log_entry(one) for one in page.items], more))
 
     def _of(self, tenant: str) -> Schedules:
-        return Schedules(self._app.ledger(tenant))
+        return Schedules(self._app.ledger(tenant), self._app.archive)
 
     def _calendars(self, tenant: str) -> Calendars:
         return Calendars(self._app.ledger(tenant))

@@ -45,7 +45,11 @@ class Why:
 
 def why_now(ledger: Ledger, job_id: str) -> Why:
     """What stands between a job and its start. Raises NotFound."""
-    job = ledger.get(job_id)
+    return why_seen(ledger, ledger.get(job_id))
+
+
+def why_seen(ledger: Ledger, job: JobView) -> Why:
+    """The same of a job that has been looked up."""
     return why(job, ledger.index.workers() if waits_for_workers(job) else ())
 
 

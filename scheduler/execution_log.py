@@ -120,10 +120,3 @@ def read_entry(tenant: str, job_key: JobKey, entry: bytes) -> LogEntry:
         position=position,
         round=int(generation),
     )
-
-
-def read_page(tenant: str, job_key: JobKey, reply: Sequence[bytes]) -> LogPage:
-    """A page as the script gives it."""
-    more, _now, _born, *found = reply
-    items = [read_entry(tenant, job_key, entry) for entry in found]
-    return LogPage(items, items[-1].position if more and items else None)

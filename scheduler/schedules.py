@@ -23,7 +23,9 @@ from .calendar_store import Calendars, calendars_of
 from .calendars import Calendar
 from .definition import Definition
 from .due import Gate, Stored, instants, passed_over
-from .execution_log import LONGEST, LogPage, check_month, check_position, read_page
+from .execution_log import LONGEST, LogPage, check_month, check_position, read_entry
+from .fire_record import Fire, read_fire
+from .history import History, is_whole
 from .job_key import JobKey
 from .misfire import Misfire, read_misfire
 from .plan import month
@@ -83,21 +85,6 @@ class ScheduleView:
 
 
 @dataclass(frozen=True, slots=True)
-class Fire:
-    """The record of one planned instant, or of `count` of them from `fire_time` to `until` (epoch ms)."""
-
-    trigger: str
-    fire_time: int
-    outcome: str
-    reason: str | None
-    job_id: str | None
-    at: int
-    scheduler: str | None
-    until: int | None
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class Revision:
     """What a schedule became at `at` (epoch ms), by `put`, `pause` or `resume`; a definition only if that changed."""
 
@@ -112,8 +99,9 @@ class Revision:
 class Schedules:
     """Operations on the schedules of one tenant."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, history: History | None = None) -> None:
         self.ledger = ledger
+        self._history = history
 
     def put(
         self,
@@ -361,18 +349,23 @@ class Schedules:
         name = trigger or (
             self.get(key).definition.triggers[0].name if self.stored(key).fields else DEFAULT_TRIGGER
         )
-        more, _now, _born, *records = self._run(
+        more, now, born, *records = self._run(
             "fires_read",
             (),
             job_key=str(key),
             trigger=name,
-            month=month,
+            month=check_month(month),
             before="" if before < 0 else before,
             limit=limit,
         )
-        if not records:
+        found = [read_fire(name, record) for record in records]
+        if not more and self._history and not is_whole(month, now, born):
+            last = found[-1].fire_time if found else before if before >= 0 else None
+            wanted = limit - len(found)
+            older = self._history.fires(self.ledger.tenant, str(key), name, month, last, wanted + 1)
+            found, more = [*found, *older[:wanted]], "1" if len(older) > wanted else ""
+        if not found:
             self.get(key)
-        found = [_fire(name, record) for record in records]
         return found, found[-1].fire_time if more else None
 
     def logs(
@@ -390,11 +383,20 @@ class Schedules:
             "before": "" if cursor is None else check_position(cursor),
             "limit": limit,
         }
-        reply = self.ledger.scripts.run(Call("logs_read", self.ledger.keys.home, args, list[bytes]))
-        page = read_page(self.ledger.tenant, key, reply)
-        if not page.items and cursor is None:
+        more, now, born, *records = self.ledger.scripts.run(
+            Call("logs_read", self.ledger.keys.home, args, list[bytes])
+        )
+        found = [read_entry(self.ledger.tenant, key, record) for record in records]
+        if not more and self._history and not is_whole(month, now.decode(), born.decode()):
+            last = found[-1].position if found else cursor
+            wanted = limit - len(found)
+            older = self._history.log(
+                self.ledger.tenant, str(key), month, None if last is None else int(last), wanted + 1
+            )
+            found, more = [*found, *older[:wanted]], b"1" if len(older) > wanted else b""
+        if not found and cursor is None:
             self.get(key)
-        return page
+        return LogPage(found, found[-1].position if more else None)
 
     def fire_at(self, job_key: JobKey, trigger: str, instant: int) -> Fire | None:
         """The record of one planned instant (epoch ms), by itself or in a range; None if there is none."""
@@ -404,8 +406,10 @@ class Schedules:
             "month": month(instant),
             "instant": instant,
         }
-        record = self.ledger.scripts.run(Call("fire_at", self.ledger.keys.home, args, bytes.decode))
-        return _fire(trigger, record) if record else None
+        record, now, born = self.ledger.scripts.run(Call("fire_at", self.ledger.keys.home, args, texts))
+        if record or not self._history or is_whole(month(instant), now, born):
+            return read_fire(trigger, record) if record else None
+        return self._history.fire_at(self.ledger.tenant, str(job_key), trigger, month(instant), instant)
 
     def _run(self, script: str, rest: Sequence[Any] = (), **args: Any) -> Sequence[str]:
         return self.ledger.scripts.run(Call(script, self.ledger.keys.home, args, texts, rest))
@@ -532,20 +536,3 @@ def _paused(packed: bytes | None) -> Paused | None:
         return None
     since, by, reason = packed.decode().split("\n", 2)
     return Paused(int(since), by, reason)
-
-
-def _fire(trigger: str, record: str) -> Fire:
-    instant, outcome, reason, job_id, at, scheduler, until, count = (
-        None if part == "-" else part for part in record.split(" ")
-    )
-    return Fire(
-        trigger=trigger,
-        fire_time=int(instant or 0),
-        outcome=outcome or "",
-        reason=reason,
-        job_id=job_id,
-        at=int(at or 0),
-        scheduler=scheduler,
-        until=int(until) if until else None,
-        count=int(count or 1),
-    )

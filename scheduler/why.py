@@ -8,8 +8,9 @@ from ..lease.instants import rfc3339
 from ..lease.jobs import FIRE
 from ..lease.why import Check, Why
 from ..scripts.errors import NotFound
+from .fire_record import Fire
 from .job_key import JobKey
-from .schedules import Fire, Schedules, ScheduleView
+from .schedules import Schedules, ScheduleView
 from .skips import DISABLED, SENTENCES
 from .switch import Scheduling, Switch
 from .trigger import Trigger

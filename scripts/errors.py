@@ -21,6 +21,7 @@
     ├── Canceled            a person canceled the job; raised inside the task by `ctx.check()`
     ├── JobFailed           `job.result()` of a job that did not succeed
     ├── MissingExtra        an optional package is needed and not installed
+    ├── ArchiveUnreachable  the database of the archive does not answer: what is asked for may be there
     └── StoreError          the server
         ├── StoreUnreachable, StoreTooOld, StoreReadOnly, StoreFull, StoreEvicts
         ├── StoreRefused    credentials or rights
@@ -131,6 +132,10 @@ class JobFailed(TenureError):
 
 class MissingExtra(TenureError):
     code = "MISSING_EXTRA"
+
+
+class ArchiveUnreachable(TenureError):
+    code = "ARCHIVE_UNREACHABLE"
 
 
 class StoreError(TenureError):

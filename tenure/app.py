@@ -71,6 +71,7 @@ from .tenant_book import TenantBook
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from .archive import Archive, Archiver, Spool
     from .workers.ctx import Ctx
 
 P = ParamSpec("P")
@@ -96,7 +97,7 @@ class Job(Generic[R_co]):
 
     def get(self) -> JobView:
         """The job as it stands. Raises NotFound when its retention is over."""
-        return self.app.ledger(self.tenant).get(self.id)
+        return self.app.jobs.get(self.id, self.tenant)
 
     def cancel(self, reason: str = "") -> None:
         """Cancel it; raises WrongState when it has succeeded."""
@@ -289,6 +290,36 @@ class Tenure:
         self.instances = InstanceBook(self)
         self.notifiers = Notifiers(self)
         self._holds = HoldBook(self)
+        self._archive: tuple[int, Archive] | None = None
+
+    @property
+    def archive(self) -> Archive | None:
+        """The archive that the settings name, if any; not opened before it is asked. Raises MissingExtra, BadInput."""
+        url = self.settings.archive_url
+        with self._lock:
+            if url is not None and (self._archive is None or self._archive[0] != os.getpid()):
+                from .archive import Archive  # only who has an archive loads SQLAlchemy
+
+                self._archive = (os.getpid(), Archive.at(url))
+            return self._archive[1] if url is not None and self._archive else None
+
+    def archive_spool(self) -> Spool | None:
+        """Where rows wait on this machine while the archive is away; None without a folder for it. Raises BadInput."""
+        from .archive import Spool
+
+        folder = self.settings.spool_folder
+        return None if folder is None else Spool(folder)
+
+    def archiver(self, spool: Spool | None = None) -> Archiver:
+        """A duty that keeps the archive up to date, to be looped. Raises BadInput when there is no archive."""
+        from .archive import Archiver
+
+        if self.archive is None:
+            raise BadInput(
+                "there is no archive: archive_url is not set",
+                hint="TENURE_ARCHIVE_URL=sqlite:////path/archive.db",
+            )
+        return Archiver(self.ledgers(), self.archive, spool)
 
     @property
     def settings(self) -> Settings:
@@ -610,6 +641,9 @@ class Tenure:
             if self._store is not None and self._store_pid == os.getpid():
                 self._store.close()
             self._store = None
+            if self._archive is not None and self._archive[0] == os.getpid():
+                self._archive[1].close()
+            self._archive = None
 
 
 def _unknown_outcome(exc: StoreUnreachable, said: str, hint: str) -> StoreUnreachable:

@@ -17,7 +17,8 @@ from .lease.status import RuntimeStatus, runtime_status
 from .lease.summary import Summary, summary
 from .lease.tasks import check_priority
 from .lease.who import who
-from .lease.why import Why, why_now
+from .lease.why import Why, why_seen
+from .scheduler.history import find_job
 from .scripts.errors import BadInput
 from .scripts.kinds import checked
 
@@ -27,8 +28,8 @@ class JobBook(FailureBook):
     """What changes a job takes `by`, who does it (this process's user and host if it is left out), for its history."""
 
     def get(self, job_id: str, tenant: str = "default") -> JobView:
-        """One job. Raises NotFound."""
-        return self._app.ledger(tenant).get(job_id)
+        """One job, from the archive if the ledger has let it go. Raises NotFound, ArchiveUnreachable."""
+        return find_job(self._app.ledger(tenant), self._app.archive, job_id)
 
     def list(
         self,
@@ -98,7 +99,7 @@ class JobBook(FailureBook):
 
         Raises NotFound.
         """
-        return why_now(self._app.ledger(tenant), job_id)
+        return why_seen(self._app.ledger(tenant), self.get(job_id, tenant))
 
     def skip(self, job_id: str, reason: str = "", tenant: str = "default", *, by: str | None = None) -> None:
         """Cancel a job because it need not be done any more; its reason says `skipped`."""

@@ -17,10 +17,11 @@ from .scheduler.cron import Dst
 from .scheduler.definition import check_overlap
 from .scheduler.dry_run import DryRun, dry_run
 from .scheduler.execution_log import LogPage
+from .scheduler.fire_record import Fire
 from .scheduler.job_key import JobKey
 from .scheduler.misfire import read_misfire
 from .scheduler.put import Put
-from .scheduler.schedules import DEFAULT_TRIGGER, Fire, Revision, Schedules, ScheduleView
+from .scheduler.schedules import DEFAULT_TRIGGER, Revision, Schedules, ScheduleView
 from .scheduler.trigger import Trigger
 from .scheduler.why import why
 from .scripts.errors import BadInput, NotFound, StoreUnreachable, TenureError
@@ -151,7 +152,7 @@ class ScheduleBook:
         return Declaration(one.tenant, one.job_key, put)
 
     def of(self, tenant: str = "default") -> Schedules:
-        return Schedules(self._app.ledger(tenant))
+        return Schedules(self._app.ledger(tenant), self._app.archive)
 
     def put(
         self,

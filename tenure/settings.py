@@ -40,6 +40,10 @@ class Settings:
     """Where workers find the application: `module:name`."""
     lanes: str | None = None
     """Lanes of pools, over what the code declares: `io=async(50), mail=exclusive`."""
+    archive_url: str | None = None
+    """The database that keeps what the store lets go, as SQLAlchemy names it; None is no archive."""
+    spool: Path | None = None
+    """Folder in which an archiver keeps rows while that database is away; None is `spool` in `data`."""
     lease_ms: int = 60_000
     renew_ms: int = 15_000
     poll_ms: int = 2_000
@@ -60,6 +64,11 @@ class Settings:
             _check_text("app", self.app, r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", "shop.jobs:app")
         if self.lanes is not None:
             lanes_of(self.lanes)
+        if self.archive_url is not None and "://" not in self.archive_url:
+            raise BadInput(
+                "archive_url is not a URL of a database",
+                hint="set TENURE_ARCHIVE_URL=postgresql+psycopg://user@host/name, or sqlite:////path/archive.db",
+            )
         for name in ("lease_ms", "renew_ms", "poll_ms"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} is {getattr(self, name)}: it must be at least 1 millisecond")
@@ -72,8 +81,8 @@ class Settings:
 
     def _check_types(self) -> None:
         for names, kind, what in (
-            (("redis_url", "rq_url", "app", "lanes"), (str, type(None)), "text or None"),
-            (("data", "server"), (Path, type(None)), "a Path or None"),
+            (("redis_url", "rq_url", "archive_url", "app", "lanes"), (str, type(None)), "text or None"),
+            (("data", "server", "spool"), (Path, type(None)), "a Path or None"),
             (("namespace",), (str,), "text"),
             (("durability",), (str, type(None)), f"one of {', '.join(DURABILITIES)}, or None"),
             (("lease_ms", "renew_ms", "poll_ms"), (int,), "a whole number of milliseconds"),
@@ -89,6 +98,11 @@ class Settings:
             raise BadInput(
                 f"durability is {self.durability!r:.40}: it must be one of {', '.join(DURABILITIES)}"
             )
+
+    @property
+    def spool_folder(self) -> Path | None:
+        """Where an archiver spools; None when there is no place for it."""
+        return self.spool or (self.data / "spool" if self.data else None)
 
     def shown(self) -> dict[str, str | int | None]:
         """The settings as they may be shown: no password in an address."""
@@ -113,6 +127,8 @@ class Settings:
             durability=values.durability(),
             app=values.text("app"),
             lanes=values.text("lanes"),
+            archive_url=values.text("archive_url"),
+            spool=values.path("spool"),
             lease_ms=values.number("lease_ms", cls.lease_ms),
             renew_ms=values.number("renew_ms", cls.renew_ms),
             poll_ms=values.number("poll_ms", cls.poll_ms),

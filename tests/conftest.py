@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,25 @@ def pytest_configure(config: pytest.Config) -> None:
         if not found:
             raise pytest.UsageError(f"there is no mutant {wanted}: see python -m tests.mutants --list")
         mutations.install(found[0])
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    from . import postgres  # only who has a database loads SQLAlchemy
+
+    binaries = postgres.find_binaries()
+    if binaries is None:
+        pytest.skip("there is no PostgreSQL on this machine (apt-get install postgresql)")
+    with postgres.server(binaries) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/shop.db"
+    return str(request.getfixturevalue("postgresql"))
 
 
 @pytest.fixture

@@ -21,9 +21,10 @@ from tenure.lease.ledger import LEASE_MS, Ledger, NewJob, new_token
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Stopped, Succeed
 from tenure.lease.tasks import Task
+from tenure.scheduler.fire_record import Fire
 from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
-from tenure.scheduler.schedules import Fire, Schedules
+from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.trigger import Trigger
 from tenure.scripts import Scripts
 from tenure.scripts.errors import Conflict, InstanceEnded, StaleFence, StoreUnreachable

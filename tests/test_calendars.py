@@ -13,9 +13,10 @@ from tenure.lease.tasks import Task
 from tenure.scheduler import pausing
 from tenure.scheduler.calendar_store import Calendars
 from tenure.scheduler.calendars import BadCalendar
+from tenure.scheduler.fire_record import Fire
 from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
-from tenure.scheduler.schedules import Fire, Schedules
+from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.skips import DISABLED
 from tenure.scheduler.switch import Scheduling
 from tenure.scheduler.trigger import Trigger

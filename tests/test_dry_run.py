@@ -11,10 +11,11 @@ from tenure.lease.ledgers import Ledgers
 from tenure.lease.tasks import Task
 from tenure.scheduler import pausing
 from tenure.scheduler.dry_run import Decision, DryRun, dry_run, of_outage
+from tenure.scheduler.fire_record import Fire
 from tenure.scheduler.misfire import Misfire, read_misfire
 from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
-from tenure.scheduler.schedules import Fire, Schedules
+from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.switch import Scheduling
 from tenure.scheduler.trigger import Trigger
 from tenure.scripts.errors import BadInput, NotFound

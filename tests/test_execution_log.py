@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,15 +12,14 @@ from tenure import Tenure
 from tenure.lease.bulk import enqueue_all
 from tenure.lease.ids import fire_id
 from tenure.lease.instances import Instances
-from tenure.lease.ledger import Ledger, NewJob
+from tenure.lease.ledger import NewJob
 from tenure.lease.ledgers import Ledgers
-from tenure.lease.outcome import Fail, Outcome, SkipRest, Succeed
+from tenure.lease.outcome import Fail, SkipRest, Succeed
 from tenure.lease.requests import Options
 from tenure.lease.tasks import Task
 from tenure.scheduler import pausing
-from tenure.scheduler.execution_log import LogEntry, event_id
+from tenure.scheduler.execution_log import event_id
 from tenure.scheduler.plan import month
-from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.skips import DISABLED
 from tenure.scheduler.switch import Scheduling
@@ -29,53 +28,8 @@ from tenure.scripts.errors import BadInput, NotFound, StoreError, StoreUnreachab
 from tenure.scripts.states import State
 from tenure.testing import START, Faults, Invariants, Server, dump, wipe
 
+from .clockwork import DAY, EVERY_MINUTE, FIRST, KEY, MINUTE, SECOND, TASK, Clockwork
 from .given import Store, claim
-
-SECOND, MINUTE, DAY = 1000, 60_000, 86_400_000
-FIRST = START + 40 * SECOND
-KEY = "reports.daily"
-TASK = Task(KEY, lambda: None)
-EVERY_MINUTE = [Trigger("default", "0 * * * * ?")]
-
-
-class Clockwork:
-    """A schedule that fires each minute, and its log, at whatever time the test says."""
-
-    def __init__(self, ledgers: Ledgers) -> None:
-        self.ledgers = ledgers
-
-    def at(self, now: int) -> Ledgers:
-        return Ledgers(self.ledgers.scripts.at(now), self.ledgers.namespace)
-
-    def ledger(self, now: int) -> Ledger:
-        return self.at(now).of("acme")
-
-    def schedules(self, now: int = START) -> Schedules:
-        return Schedules(self.ledger(now))
-
-    def put(
-        self, triggers: Sequence[Trigger] = tuple(EVERY_MINUTE), now: int = START, **options: Any
-    ) -> None:
-        self.schedules(now).put(KEY, TASK, triggers, **options)
-
-    def fire(self, now: int, *names: str) -> None:
-        for name in names or ("one",):
-            Scheduler(self.at(now), name).round()
-
-    def end(self, now: int, outcome: Outcome) -> str:
-        """Claim the one job that is due, and end its attempt."""
-        lease = claim(self.ledger(now))
-        self.ledger(now).settle(lease, outcome)
-        return lease.id
-
-    def log(self, instant: int = START) -> list[LogEntry]:
-        """The month's entries, oldest first."""
-        page = self.schedules().logs(KEY, month=month(instant), limit=100)
-        assert page.next_cursor is None
-        return list(page.items)[::-1]
-
-    def said(self) -> list[tuple[str, str | None, bool]]:
-        return [(one.status, one.reason, one.executed) for one in self.log()]
 
 
 @pytest.fixture

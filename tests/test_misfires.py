@@ -9,10 +9,11 @@ import pytest
 from tenure.lease.ledger import Ledger
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.tasks import Task
+from tenure.scheduler.fire_record import Fire
 from tenure.scheduler.misfire import Misfire, read_misfire
 from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
-from tenure.scheduler.schedules import Fire, Schedules
+from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.trigger import Trigger
 from tenure.scripts.errors import BadInput
 from tenure.testing import START, Server

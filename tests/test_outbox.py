@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,26 +22,9 @@ from tenure.scripts import Scripts
 from tenure.scripts.errors import BadInput, StoreUnreachable
 from tenure.testing import Died, Faults, InlineWorker, wait_until
 
-from . import postgres, relay_process
+from . import relay_process
 
 TASK = "orders.charge"
-
-
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[str]:
-    binaries = postgres.find_binaries()
-    if binaries is None:
-        pytest.skip("there is no PostgreSQL on this machine (apt-get install postgresql)")
-    with postgres.server(binaries) as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a database of each kind."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/shop.db"
-    return str(request.getfixturevalue("postgresql"))
 
 
 @pytest.fixture

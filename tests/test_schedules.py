@@ -15,11 +15,11 @@ from tenure.lease.ledgers import Ledgers
 from tenure.lease.payload import unpack_args
 from tenure.lease.tasks import Task
 from tenure.scheduler.definition import Definition
+from tenure.scheduler.fire_record import Fire as Record
 from tenure.scheduler.misfire import Misfire
 from tenure.scheduler.plan import Fire, Passed, Plan, Skip, month, plan
 from tenure.scheduler.put import Put
 from tenure.scheduler.scheduler import Scheduler
-from tenure.scheduler.schedules import Fire as Record
 from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.trigger import Trigger
 from tenure.scripts import Call

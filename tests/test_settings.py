@@ -62,6 +62,7 @@ def test_a_url_needs_no_home(tmp_path: Path) -> None:
         ({**HOME, "TENURE_REDIS_URL": "redis://"}, "redis://host:port"),
         ({**HOME, "TENURE_REDIS_URL": "unix://"}, "unix:///path"),
         ({**HOME, "TENURE_RQ_URL": "localhost:6379"}, "rq_url is 'localhost:6379': it must be redis://"),
+        ({**HOME, "TENURE_ARCHIVE_URL": "archive.db"}, "archive_url is not a URL of a database"),
         ({**HOME, "TENURE_NAMESPACE": "Big"}, "namespace is 'Big'"),
         ({**HOME, "TENURE_NAMESPACE": "a{b}"}, "namespace"),
         ({**HOME, "TENURE_DURABILITY": "tape"}, "memory, process, disk"),
@@ -107,6 +108,8 @@ def test_a_file_that_breaks_a_rule_is_refused(text: str, says: str, hint: str, t
     [
         ({"redis_url": 5}, "redis_url is int: it must be text or None"),
         ({"data": "/data"}, "data is '/data': it must be a Path"),
+        ({"spool": "/spool"}, "spool is '/spool': it must be a Path"),
+        ({"archive_url": 7}, "archive_url is int: it must be text or None"),
         ({"lease_ms": "60000"}, "lease_ms is '60000': it must be a whole number"),
         ({"poll_ms": True}, "poll_ms is True"),
         ({"durability": "tape"}, "memory, process, disk"),
@@ -116,6 +119,21 @@ def test_a_file_that_breaks_a_rule_is_refused(text: str, says: str, hint: str, t
 def test_a_setting_given_in_code_has_its_type(values: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         Settings(**{"redis_url": "redis://localhost", **values})
+
+
+def test_a_spool_is_beside_the_data_unless_it_is_told_where(tmp_path: Path) -> None:
+    url = {"TENURE_REDIS_URL": "redis://localhost"}
+
+    assert Settings.load(HOME, tmp_path).spool_folder == Path("/home/ann/.local/share/tenure/spool")
+    assert Settings.load({**HOME, "TENURE_SPOOL": "s"}, tmp_path).spool_folder == tmp_path / "s"
+    assert Settings.load(url, tmp_path).spool_folder is None
+
+
+def test_the_archives_password_is_not_shown(tmp_path: Path) -> None:
+    url = "postgresql+psycopg://ann:s3cret@host/db?password=s3cret"
+    shown = Settings.load({**HOME, "TENURE_ARCHIVE_URL": url}, tmp_path).shown()
+
+    assert shown["archive_url"] == "postgresql+psycopg://***@host/db?password=***"
 
 
 def test_other_variables_of_the_user_are_left_alone(tmp_path: Path) -> None:

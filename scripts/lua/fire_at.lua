@@ -6,11 +6,11 @@
 -- ARGV month    text  YYYYMM of the instant in UTC
 -- ARGV instant  ms    which
 -- FLAGS no-writes
--- GIVES         the record, or "" if there is none
+-- GIVES         {the record, or "" if there is none, now, since when the tenant's records are whole, in microseconds, or ""}
 
 local key = K.fires(month, trigger, job_key)
 local before = books.count_below(key, instant + 1)
 local found = before > 0 and redis.call('LINDEX', key, before - 1) or ''
 local first, until_ = string.match(found, '^(%d+) .* (%S+) %d+$')
-if first and (tonumber(first) == instant or (tonumber(until_) or 0) >= instant) then return found end
-return ''
+if not first or (tonumber(first) ~= instant and (tonumber(until_) or 0) < instant) then found = '' end
+return {found, text(now), read_meta('born') or ''}

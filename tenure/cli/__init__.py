@@ -35,6 +35,7 @@ _COMMANDS = {
         "List tenants; disable and enable their scheduling; say how long their jobs stay.",
     ),
     "migrate": ("migrate:migrate", "Take schedules over from rq-scheduler, and give them back."),
+    "archive": ("archive:archive", "Keep in a database what Redis lets go; check it."),
     "status": ("status:status", "Show the server, the workers and how many jobs there are."),
     "config": ("config:config", "Show the settings."),
     "explain": ("explain:explain", "Say what an error code means and what to do."),

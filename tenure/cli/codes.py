@@ -140,6 +140,10 @@ _ERRORS: dict[str, tuple[str, str]] = {
         "the server is out of memory or cannot write to its disk",
         "raise maxmemory or free disk space; see the server's log",
     ),
+    "ARCHIVE_UNREACHABLE": (
+        "the archive's database does not answer as it should; what was asked for is not in Redis and may be there",
+        "tenure archive check says what is wrong; archivers keep what is new in their spool meanwhile",
+    ),
     "STORE_EVICTS": (
         "the server would throw jobs away when it is full",
         "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in its configuration",

@@ -27,10 +27,11 @@ from ..scheduler.calendar_store import Calendars
 from ..scheduler.cron import CronExpression, Dst, Planned
 from ..scheduler.dry_run import Decision, dry_run
 from ..scheduler.execution_log import LONGEST, LogEntry
+from ..scheduler.fire_record import Fire
 from ..scheduler.job_key import JobKey
 from ..scheduler.misfire import read_misfire
 from ..scheduler.plan import month as month_of
-from ..scheduler.schedules import Fire, Schedules, ScheduleView
+from ..scheduler.schedules import Schedules, ScheduleView
 from ..scripts.errors import NotFound
 from .job_list import say_more
 from .options import find_app, opened, output_option, tenant_option

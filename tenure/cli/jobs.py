@@ -12,6 +12,7 @@ from ..api.plain import jsonable
 from ..lease.jobs import Attempt, Deed, JobView
 from ..lease.payload import unpack, unpack_args
 from ..lease.who import whoami
+from ..scheduler.history import find_job
 from ..scripts.states import State
 from .by_hand import confirm, reschedule, retry, skip, was
 from .job_list import list_
@@ -53,7 +54,7 @@ for command in (list_, retry, skip, reschedule, confirm):
 def show(job_id: str, tenant: str, lines: int, as_json: bool) -> None:
     """Show one job with its attempts, what people did to it, its error and its log."""
     with opened() as app:
-        job = app.ledger(tenant).get(job_id, lines)
+        job = find_job(app.ledger(tenant), app.archive, job_id, lines)
         say_unserved(app, job)
     if as_json:
         print_json(views.job_with_attempts(job))

@@ -1,0 +1,89 @@
+"""`tenure archive`: the process that fills it, and how things stand there."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tenure import Tenure
+from tenure.testing import wait_until, wipe
+
+from .terminal import Cli
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/archive.db"
+
+
+def test_what_is_new_is_archived_once_and_shown_when_the_ledger_has_let_it_go(
+    cli: Cli, app: Tenure, done: str, url: str
+) -> None:
+    where = {"TENURE_ARCHIVE_URL": url, "TENURE_SPOOL": "spool"}
+    assert cli("archive", "run", "--once", **where).code == 0
+    shown = cli("jobs", "show", done, "-o", "json").json
+
+    wipe(app.redis(), app.settings.namespace)
+
+    assert cli("jobs", "show", done, "-o", "json", **where).json == shown
+    assert cli("jobs", "show", done).code == 3
+    assert cli("archive", "check", **where).code == 0
+
+
+def test_an_archive_that_is_away_leaves_what_is_new_in_the_spool(cli: Cli, done: str, url: str) -> None:
+    where = {"TENURE_ARCHIVE_URL": "sqlite:////nowhere/at/all.db", "TENURE_SPOOL": "spool"}
+
+    said = cli("archive", "run", "--once", **where)
+
+    assert said.code == 1
+    assert "ARCHIVE_UNREACHABLE: the archive is away: what is new is in the spool" in said.err
+    assert "the spool in" in said.err  # a test's folder is emptied
+    status = cli("archive", "status", "-o", "json", **where).json
+    assert (status["state"], status["spooled"]) == ("unreachable", 1)
+    assert cli("jobs", "show", "0" * 26, **where).code == 1
+    back = {**where, "TENURE_ARCHIVE_URL": url}
+    assert cli("archive", "run", "--once", **back).code == 0
+    status = cli("archive", "status", "-o", "json", **back).json
+    assert (status["state"], status["spooled"], status["archive"]) == ("ok", 0, url)
+    assert "spooled" in cli("archive", "status", **back).out
+
+
+def test_what_the_database_lacks_is_told(cli: Cli, url: str) -> None:
+    where = {"TENURE_ARCHIVE_URL": url}
+    empty = cli("archive", "check", **where)
+    cli("archive", "run", "--once", **where, TENURE_SPOOL="spool")
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as db:
+        db.execute("DROP INDEX tenure_log_event")
+
+    said = cli("archive", "check", "-o", "json", **where)
+
+    assert (empty.code, empty.out.count("is missing")) == (1, 4)
+    assert said.code == 1
+    assert said.json == {"problems": ["unique index tenure_log_event of tenure_log on (event_id) is missing"]}
+    assert cli("archive", "status", "-o", "json", **where, TENURE_SPOOL="spool").json["state"] == "incomplete"
+
+
+@pytest.mark.parametrize("verb", ["run", "check", "status"])
+def test_without_an_archive_it_says_how_to_name_one(cli: Cli, verb: str) -> None:
+    said = cli("archive", verb)
+
+    assert said.code == 2
+    assert "TENURE_ARCHIVE_URL is not set" in said.err
+
+
+def test_an_archive_process_keeps_it_up_to_date_until_it_is_stopped(
+    cli: Cli, app: Tenure, done: str, url: str
+) -> None:
+    process = cli.start("archive", "run", TENURE_ARCHIVE_URL=url, TENURE_SPOOL="spool")
+    archived = Tenure(replace(app.settings, archive_url=url)).archive
+    assert archived
+
+    def is_there() -> bool:
+        return not archived.check() and archived.job("default", done) is not None
+
+    wait_until(is_there, "the job in the archive")
+    process.terminate()
+    assert process.wait(20) == 0
