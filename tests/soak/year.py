@@ -80,11 +80,13 @@ class Year:
         self.ledgers = Ledgers(Heard(scripts.redis, library=scripts.library, year=self), namespace)
         self.seen: Counter[str] = Counter()
         self.events: list[str] = []
+        self.schedulers = [Scheduler(self.ledgers, name) for name in ("one", "two", "three")]
+        self.last_call = ""
         self._calm = False
         self._lost = False
         self._broken: Exception | None = None
         self._actors: dict[str, Callable[[], object]] = {
-            **{f"scheduler {name}": Scheduler(self.ledgers, name).round for name in ("one", "two", "three")},
+            **{f"scheduler {one.name}": one.round for one in self.schedulers},
             "person": self._person,
             "another": self._person,
             "worker": self._worker,
@@ -105,9 +107,9 @@ class Year:
                 for _ in range(self.random.choice([3, 10, 30])):
                     self._step(self.random.choice(list(self._actors)))
                 if self.random.random() < 0.05:
-                    self._settle()
-            self._settle()
-            self._come_to_an_end()
+                    self.settle()
+            self.settle()
+            self.check_what_is_stored()
         finally:
             for strand in self._strands.values():
                 strand.kill()
@@ -131,6 +133,7 @@ class Year:
 
     def sent(self, call: Call[Any]) -> Any:
         stand_still()
+        self.last_call = call.script
         self.rules.before(call, self.now)
         answer = self.scripts.at(self.now).send([call])[0]
         refused = f" refused: {answer}" if isinstance(answer, TenureError) else ""
@@ -173,7 +176,7 @@ class Year:
         ]
         return self.random.choice([*soon, self.now])
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Nobody dies, nobody changes anything: soon all that is due has its record, and what is next is planned."""
         self._calm = True
         for name in self._actors:
@@ -206,7 +209,7 @@ class Year:
             }
             assert views[key].next_fires == following
 
-    def _come_to_an_end(self) -> None:
+    def check_what_is_stored(self) -> None:
         """What was recorded, call by call, is what is stored; and what nobody knows of is not there."""
         heard = {
             (tenant, *which): records
