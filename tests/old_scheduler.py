@@ -17,11 +17,12 @@ app = Tenure()
 
 
 class NotingQueue(Queue):
-    """RQ's queue, which keeps for the job for which instant the old scheduler fires it."""
+    """RQ's queue, which notes for which instants the old scheduler fires: a row is used again while it still waits."""
 
     def enqueue_job(self, job: Any, *args: Any, **options: Any) -> Any:
         score = self.connection.zscore(SCHEDULED, job.id)
-        job.meta["planned"] = None if score is None else int(score)
+        if score is not None:
+            self.connection.rpush(f"planned:{job.id}", int(score))
         return super().enqueue_job(job, *args, **options)
 
 
@@ -38,7 +39,8 @@ def tick(path: str, name: str) -> None:
     """What the old scheduler's jobs call: it notes who ran it, and the planned instant in seconds."""
     job = get_current_job()
     assert job is not None
-    note(path, "old", name, job.meta["planned"], round(time.time(), 3))
+    planned: Any = job.connection.lpop(f"planned:{job.id}")
+    note(path, "old", name, int(planned), round(time.time(), 3))
 
 
 @app.task("old_scheduler.tick", aliases=["shop.tick"])
