@@ -74,7 +74,7 @@ class HandOver:
     def __init__(self, store: OldStore, schedules: Schedules, registry: Registry, by: str = "") -> None:
         self.store = store
         self.schedules = schedules
-        self._registry = registry
+        self.registry = registry
         self._by = by
         self._switch = Scheduling(schedules.ledger)
 
@@ -99,15 +99,19 @@ class HandOver:
         if self.state in ("parked", "over"):
             raise Conflict(
                 f"tenant {self._tenant} has been switched over: there is nothing to read",
-                hint="tenure migrate rq-scheduler back",
+                hint=self._hint("back"),
             )
         found = self.plan(reading)
+        self.take(found, reading)
+        return found
+
+    def take(self, found: Read, reading: Reading) -> None:
+        """Store what a plan has found, as `read` does."""
         self._check_refused(found)
         self._check_free(found)
         self._disable()
         self.store.note(state="read", reading=reading.packed())
         self._copy(found)
-        return found
 
     def over(self, gated: Gated | None = None) -> Over:
         """Let Tenure fire what the old scheduler did. Raises Conflict, with nothing changed: while an old scheduler
@@ -157,16 +161,19 @@ class HandOver:
 
     def _plan(self, reading: Reading, jobs: Sequence[OldJob]) -> Read:
         wanted = [job for job in jobs if reading.wants(job)]
-        found = moves(wanted, reading, self._registry)
+        return self.compared(moves(wanted, reading, self.registry), len(jobs) - len(wanted))
+
+    def compared(self, found: Sequence[Move], others: int = 0) -> Read:
+        """Moves, and what has been copied before and is gone."""
         keys = {str(move.key) for move in found}
-        return Read(found, len(jobs) - len(wanted), sorted(set(self._copies()) - keys))
+        return Read(found, others, sorted(set(self._copies()) - keys))
 
     def _check_refused(self, found: Read) -> None:
         if found.refused:
             raise Conflict(
                 f"{len(found.refused)} of {len(found.moves)} jobs cannot be taken over: "
                 + "; ".join(f"{move.old.id} ({move.old.function}): {move.problem}" for move in found.refused),
-                hint="tenure migrate rq-scheduler --dry-run shows all of them",
+                hint="the same command with --dry-run shows all of them",
             )
 
     def _check_free(self, found: Read) -> None:
@@ -207,7 +214,7 @@ class HandOver:
     def _put(self, move: Move) -> None:
         assert move.task is not None
         assert move.trigger is not None
-        if move.times.next_ms(self._now()) is None:
+        if move.times.next_ms(self.now()) is None:
             # all its instants are due: the old scheduler fires it or it is made up for, and then it is over
             self.schedules.delete(move.key)
             return
@@ -219,7 +226,7 @@ class HandOver:
             kwargs=move.old.kwargs,
             options=move.options,
             by=self._by,
-            reason=f"read from rq-scheduler: job {move.old.id}, queue {move.old.queue}",
+            reason=f"taken over from RQ: job {move.old.id}, queue {move.old.queue}",
         )
 
     # -- over ---------------------------------------------------------------------------------------------------------
@@ -286,7 +293,7 @@ class HandOver:
     def _make_up(self, reading: Reading, until: int) -> Sequence[tuple[str, int]]:
         """Make a job for each instant up to `until` that neither of the two has fired; the same however often."""
         made: list[tuple[str, int]] = []
-        for move in moves(self.store.parked(), reading, self._registry):
+        for move in moves(self.store.parked(), reading, self.registry):
             for instant in [] if move.problem else move.due(until):
                 self._make(move, instant)
                 made.append((str(move.key), instant))
@@ -355,7 +362,8 @@ class HandOver:
         except NotFound:
             return None
 
-    def _now(self) -> int:
+    def now(self) -> int:
+        """The server's clock, in epoch ms."""
         return self.schedules.ledger.index.take(FIRE, 0).now_ms
 
     def _hint(self, verb: str) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from ..lease.context import MOST_LABELS, check_labels
 from ..lease.instants import rfc3339
@@ -27,6 +26,7 @@ from .zones import zone
 MOST_FIRES = 10_000
 """How many more fires of a cron job with `repeat` are counted."""
 MOST_DUE = 100
+Translate = Callable[[str], CronText]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +114,17 @@ class Move:
         )
 
 
-def moves(jobs: Sequence[OldJob], reading: Reading, registry: Registry) -> Sequence[Move]:
+def moves(
+    jobs: Sequence[OldJob], reading: Reading, registry: Registry, translate: Translate = of_rq_scheduler
+) -> Sequence[Move]:
     """What becomes of the jobs, in their order; those that are the same become one."""
     same: dict[JobKey, list[OldJob]] = {}
     for job in jobs:
         same.setdefault(job.key, []).append(job)
-    return [_move(tuple(group), reading, registry) for group in same.values()]
+    return [_move(tuple(group), reading, registry, translate) for group in same.values()]
 
 
-def _move(jobs: tuple[OldJob, ...], reading: Reading, registry: Registry) -> Move:
+def _move(jobs: tuple[OldJob, ...], reading: Reading, registry: Registry, translate: Translate) -> Move:
     old, notes = jobs[0], [note for job in jobs for note in job.notes]
     if len(jobs) > 1:
         notes.append(f"the same is planned {len(jobs)} times: it becomes one")
@@ -135,7 +137,7 @@ def _move(jobs: tuple[OldJob, ...], reading: Reading, registry: Registry) -> Mov
         task = registry.get(reading.tasks.get(old.function, old.function))
         args, kwargs = task.bind(tuple(old.args), dict(old.kwargs))
         pack_args(args, kwargs, what="its arguments", names=task.parameter_names)
-        trigger = trigger_of(old, reading.tz, of_rq_scheduler)
+        trigger = trigger_of(old, reading.tz, translate)
         options = _options(old, reading, notes)
     except (BadInput, BadPayload) as exc:
         return Move(jobs, problem=f"{exc}{f' ({exc.hint})' if exc.hint else ''}", notes=tuple(notes))
@@ -148,11 +150,11 @@ def _same(one: OldJob, other: OldJob) -> bool:
     )
 
 
-def trigger_of(old: OldJob, tz: str, translate: Any) -> Trigger:
+def trigger_of(old: OldJob, tz: str, translate: Translate) -> Trigger:
     """When it fires here, from its next instant on. Raises BadInput."""
     start, fires = rfc3339(old.due_ms), old.fires
     if old.cron is not None:
-        found: CronText = translate(old.cron)
+        found = translate(old.cron)
         trigger = Trigger(DEFAULT_TRIGGER, cron=found.cron, tz=tz, calendar=found.calendar)
         return (
             trigger

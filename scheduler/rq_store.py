@@ -3,12 +3,13 @@
 rq-scheduler's own keys are named as it names them, whatever prefix RQ has. What is handed over is moved out of its
 sight in one transaction that fails if anything of it has changed since it was read:
 
-| key                    | type | holds                                                                    |
-|------------------------|------|--------------------------------------------------------------------------|
-| `rq:tenure:{tenant}`   | hash | how the tenant's jobs were read, which are copied, whether they are over |
-| `rq:tenure:parked:{tenant}` | zset | jobs that are handed over, by the instant that was next            |
-| `rq:tenure:job:{id}`   | hash | the row of such a job                                                    |
-| `rq:tenure:keys`       | hash | JobKeys that are handed over, and to which tenant: the gate asks it      |
+| key                            | type | holds                                                                    |
+|--------------------------------|------|--------------------------------------------------------------------------|
+| `rq:tenure:scheduler:{tenant}` | hash | how the tenant's jobs were read, which are copied, whether they are over |
+| `rq:tenure:parked:{tenant}`    | zset | jobs that are handed over, by the instant that was next                  |
+| `rq:tenure:job:{id}`           | hash | the row of such a job                                                    |
+| `rq:tenure:keys`               | hash | JobKeys that are handed over, and to which tenant: the gate asks it      |
+| `rq:tenure:cron:{tenant}`      | hash | which schedules were read from a file of `rq cron`                       |
 """
 
 from __future__ import annotations
@@ -59,11 +60,11 @@ class Back:
 class OldStore:
     """The old scheduler's Redis, for one tenant that takes over."""
 
-    def __init__(self, redis: Redis, tenant: str) -> None:
+    def __init__(self, redis: Redis, tenant: str, book: str = "scheduler") -> None:
         self.redis: Any = redis
         self.tenant = tenant
         self.parked_key = f"rq:tenure:parked:{tenant}"
-        self._book_key = f"rq:tenure:{tenant}"
+        self._book_key = f"rq:tenure:{book}:{tenant}"
         self._lock_value = f"tenure:{tenant}".encode()
 
     # -- the old scheduler's ------------------------------------------------------------------------------------------
@@ -101,7 +102,10 @@ class OldStore:
             time.sleep(0.05)
 
     def holds_lock(self) -> bool:
-        return bool(self.redis.get(LOCK) == self._lock_value)
+        """Whether no old scheduler fires, because of this tenant's hand-over or of one that is over for good."""
+        value = cast("bytes | None", self.redis.get(LOCK))
+        for_good = value is not None and value.startswith(b"tenure:") and self.redis.ttl(LOCK) < 0
+        return value == self._lock_value or for_good
 
     def free_lock(self) -> None:
         """Let old schedulers fire again, unless the lock stays for good."""
@@ -133,7 +137,7 @@ class OldStore:
             for job in jobs:
                 pipe.zrem(SCHEDULED, job.id)
                 pipe.rename(_row_key(job.id), _parked_key(job.id))
-                pipe.zadd(self.parked_key, {job.id: job.due_ms // 1000})
+                pipe.zadd(self.parked_key, {job.id: job.due_ms // 1000}, lt=True)  # it may be parked already
                 pipe.hset(HANDED, str(job.key), self.tenant)
             pipe.hset(self._book_key, "state", "parked")
             if lock_stays:

@@ -17,7 +17,7 @@ from tenure.scheduler.rq_hand_over import HandOver
 from tenure.scheduler.rq_moves import Reading
 from tenure.scheduler.rq_store import LOCK, SCHEDULED, OldStore
 from tenure.scripts.errors import BadInput, Conflict
-from tenure.testing import Server
+from tenure.testing import Server, wait_until
 
 from .given import Store
 from .test_plain_pickle import Bomb
@@ -389,3 +389,115 @@ def test_over_and_back_may_be_repeated(old: Any, hand_over: HandOver) -> None:
 
     assert scores(old.connection) == before
     assert pickle.loads(old.connection.hget("rq:job:every", "meta"))["interval"] == 60
+
+
+class Died(Exception):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("step", ["_check_names", "_copy", "_enable", "_make_up"])
+def test_over_that_dies_on_its_way_goes_on_when_it_is_given_again(
+    old: Any, hand_over: HandOver, app: Tenure, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """What comes due between the two is made up for as well, once, unless Tenure fires by then."""
+    hourly = old.cron("0 * * * *", NOTHING, id="hourly")
+    hand_over.read(UTC_READING)
+    old.enqueue_at(ahead(seconds=1), NOTHING, job_id="soon")
+    old.connection.zadd(SCHEDULED, {hourly.id: round(time.time()) // 3600 * 3600})
+    with monkeypatch.context() as patch:
+        patch.setattr(HandOver, step, dying)
+        with pytest.raises(Died):
+            hand_over.over()
+    soon = old.connection.zscore(SCHEDULED, "soon") or old.connection.zscore("rq:tenure:parked:acme", "soon")
+    wait_until(lambda: time.time() > soon, "the instant between the two")
+
+    done = hand_over.over()
+
+    expected = {"hourly"} if step == "_make_up" else {"hourly", "soon"}
+    assert {key for key, _ in done.made_up} == expected
+    assert len(app.jobs.list(tenant="acme").items) == len(expected)
+    if step == "_make_up":
+        assert app.schedules.get("soon", "acme").next_fires == {"default": int(soon) * 1000}
+    assert scores(old.connection) == {}
+
+
+@pytest.mark.parametrize("call", ["_enable", "_make_up"])
+def test_back_also_ends_an_over_that_died(
+    old: Any, hand_over: HandOver, app: Tenure, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """What came due is fired by the old scheduler if Tenure never came to it, and else made up for."""
+    late = ms(ahead(seconds=-5)) // 1000
+    every = old.schedule(ahead(minutes=1), NOTHING, interval=600, id="every")
+    hand_over.read(UTC_READING)
+    old.connection.zadd(SCHEDULED, {every.id: late})
+    with monkeypatch.context() as patch:
+        patch.setattr(HandOver, call, dying)
+        with pytest.raises(Died):
+            hand_over.over()
+
+    hand_over.back()
+
+    never = call == "_enable"
+    assert scores(old.connection) == {"every": late if never else late + 600}
+    assert len(app.jobs.list(tenant="acme").items) == (0 if never else 1)
+    assert not app.tenants.scheduling("acme").enabled
+
+
+def test_back_that_dies_on_its_way_goes_on_when_it_is_given_again(
+    old: Any, hand_over: HandOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old.cron("30 3 * * *", NOTHING, id="nightly")
+    before = scores(old.connection)
+    hand_over.read(UTC_READING)
+    hand_over.over()
+    with monkeypatch.context() as patch:
+        patch.setattr(OldStore, "give_back", dying)
+        with pytest.raises(Died):
+            hand_over.back()
+    assert scores(old.connection) == {}
+
+    hand_over.back()
+
+    assert scores(old.connection) == before
+
+
+def test_what_changes_while_it_is_parked_is_read_again(
+    old: Any, hand_over: HandOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An application that adds, moves or cancels a job in the middle of it is heard."""
+    old.enqueue_at(ahead(hours=1), NOTHING, job_id="moved")
+    old.enqueue_at(ahead(hours=1), NOTHING, job_id="canceled")
+    hand_over.read(UTC_READING)
+    park, tries = OldStore.park, []
+
+    def late(store: OldStore, *args: Any, **options: Any) -> None:
+        if not tries:
+            old.cancel("canceled")
+            old.connection.zincrby(SCHEDULED, 60, "moved")
+            old.enqueue_at(ahead(hours=1), NOTHING, job_id="added")
+        tries.append(1)
+        park(store, *args, **options)
+
+    monkeypatch.setattr(OldStore, "park", late)
+
+    done = hand_over.over()
+
+    assert (list(done.schedules), len(tries)) == (["added", "moved"], 2)
+
+
+def test_a_second_tenant_may_follow_one_that_has_frozen_the_old_scheduler(
+    old: Any, old_redis: Redis, hand_over: HandOver, app: Tenure
+) -> None:
+    old.cron("30 3 * * *", NOTHING, id="nightly")
+    hand_over.read(UTC_READING)
+    hand_over.over()
+    old.cron("30 4 * * *", NOTHING, id="other")
+    other = HandOver(OldStore(old_redis, "globex"), app.schedules.of("globex"), app.registry, "ada")
+    other.read(UTC_READING)
+
+    assert list(other.over().schedules) == ["other"]
+    assert not old.acquire_lock()
+
+
+def dying(*args: Any, **options: Any) -> Any:
+    raise Died

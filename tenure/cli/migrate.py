@@ -1,4 +1,4 @@
-"""`tenure migrate`: schedules come over from rq-scheduler, which runs on until one command switches over, or back."""
+"""`tenure migrate`: schedules come over from rq-scheduler or `rq cron`, which run on until it is switched over."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import click
 
-from ..app import Tenure
 from ..lease.instants import rfc3339
 from ..lease.who import whoami
+from ..scheduler.rq_cron_text import of_rq_cron
 from ..scheduler.rq_hand_over import Given, HandOver, Over, Read
-from ..scheduler.rq_moves import Move, Reading
+from ..scheduler.rq_moves import Move, Reading, moves
 from ..scheduler.rq_store import OldStore
 from ..scripts.errors import BadInput
 from .options import find_app, output_option, tenant_option
@@ -220,18 +220,61 @@ def status(app_name: str | None, tenant: str, as_json: bool) -> None:
     )
 
 
+@migrate.command(name="rq-cron")
+@click.argument("config")
+@click.option("--dry-run", is_flag=True, help="Show what would become of each job; change nothing.")
+@reading_options
+@app_option
+@tenant_option
+@output_option
+@click.pass_context
+def rq_cron(
+    ctx: click.Context,
+    config: str,
+    dry_run: bool,
+    tz: str | None,
+    task: dict[str, str],
+    tasks: dict[str, str],
+    pool: dict[str, str],
+    app_name: str | None,
+    tenant: str,
+    as_json: bool,
+) -> None:
+    """Read the jobs of `rq cron CONFIG`, a file or a module, into schedules of a tenant, which is disabled first.
+
+    To switch over, stop `rq cron` and enable the tenant's scheduling; to switch back, disable it and start `rq cron`.
+    """
+    from ..scheduler.rq_own_cron import processes, read_file
+
+    reading = Reading(tz or local_zone(), {**tasks, **task}, pool)
+    with _opened(app_name, tenant, "cron") as hand_over:
+        redis = hand_over.store.redis
+        jobs = read_file(redis, config, reading.tz, hand_over.now())
+        living = processes(redis)
+        found = hand_over.compared(moves(jobs, reading, hand_over.registry, of_rq_cron))
+        if not dry_run:
+            hand_over.take(found, reading)
+    _print_read(found, reading, as_json)
+    for name in living:
+        say(f"`rq cron` lives: {name}")
+    if dry_run and found.refused:
+        ctx.exit(4)
+    if not dry_run:
+        say(
+            f"tenant {tenant} is disabled, {len(found.moves)} schedules are stored; next: stop `rq cron`, then tenure "
+            f"tenants enable-scheduling {tenant}"
+        )
+
+
 @contextmanager
-def _opened(app_name: str | None, tenant: str) -> Generator[HandOver, None, None]:
+def _opened(app_name: str | None, tenant: str, book: str = "scheduler") -> Generator[HandOver, None, None]:
     app = find_app(app_name, give="add --app shop.jobs:app")
     try:
         with app.lease("tenure migrate rq-scheduler", ttl="60s", tenant=tenant):  # one operator at a time
-            yield _hand_over(app, tenant)
+            store = OldStore(app.rq_redis(), tenant, book)
+            yield HandOver(store, app.schedules.of(tenant), app.registry, whoami())
     finally:
         app.close()
-
-
-def _hand_over(app: Tenure, tenant: str) -> HandOver:
-    return HandOver(OldStore(app.rq_redis(), tenant), app.schedules.of(tenant), app.registry, whoami())
 
 
 def _command(verb: str, tenant: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from redis import Redis
+from rq.cron import CronScheduler
 
 from tenure import Tenure
 from tenure.cli.migrate import local_zone
@@ -92,7 +93,7 @@ def test_what_cannot_be_taken_over_is_listed_and_nothing_is(tenure: Cli, old: An
     assert "REFUSED: no task 'shop.greeet' is registered (did you mean 'shop.greet'?)" in dry.out
     assert "2 of 3 cannot be taken over" in dry.err
     assert "it holds a datetime.datetime" in read.err
-    assert "next: tenure migrate rq-scheduler --dry-run" in read.err
+    assert "next: the same command with --dry-run" in read.err
     assert not app.schedules.list()
 
 
@@ -124,6 +125,88 @@ def test_a_living_old_scheduler_is_named_and_the_way_out_too(tenure: Cli, old: A
     assert said.code == 4
     assert f"an old scheduler lives: {old.name} (if it is dead, it is forgotten in 1" in said.err
     assert "next: stop the old scheduler and let its jobs end" in said.err
+
+
+GREET = ("--task", "old_jobs.greet=shop.greet")
+CONFIG = """
+from datetime import date
+from rq import cron
+from old_jobs import greet
+
+cron.register(greet, "default", args=("ada",), cron="30 3 * * mon-fri", name="mail.nightly")
+cron.register(greet, "high", kwargs={"name": "bob"}, interval=90, job_timeout=20, meta={"team": "mail"})
+cron.register(greet, "high", args=("cy",), cron="0 4 * * * 15")
+"""
+
+
+def write_config(tenure: Cli, more: str = "") -> None:
+    (tenure.folder / "old_jobs.py").write_text("def greet(name: str) -> None: ...\n")
+    (tenure.folder / "cron_config.py").write_text(f"{CONFIG}\n{more}\n")
+
+
+def test_the_jobs_of_rq_cron_are_read_from_its_file(tenure: Cli, old: Any, app: Tenure) -> None:
+    write_config(tenure)
+    words = ("migrate", "rq-cron", "cron_config.py", "--tz", "UTC", *GREET)
+
+    dry = tenure(*words, "--dry-run", "-o", "json")
+    assert not app.schedules.list()
+    read = tenure(*words, "--pool", "high=outbound")
+    again = tenure(*words, "--pool", "high=outbound")
+
+    assert [one.code for one in (dry, read, again)] == [0, 0, 0], read.err
+    assert "then tenure tenants enable-scheduling default" in read.err
+    views = {str(view.job_key): view for view in app.schedules.list()}
+    triggers = {name: view.definition.triggers[0] for name, view in views.items()}
+    assert {triggers["mail.nightly"].cron, *(one.cron for one in triggers.values())} == {
+        "30 3 * * mon-fri",
+        None,
+        "15 0 4 * * ?",
+    }
+    assert {one.every for one in triggers.values()} == {"90000ms", None}
+    assert {view.definition.pool for view in views.values()} == {"advance", "outbound"}
+    assert len(views) == len(dry.json["items"]) == 3
+    assert all(view.disabled for view in views.values())
+
+
+def test_a_living_rq_cron_says_when_its_intervals_fire_next(tenure: Cli, old: Any, app: Tenure) -> None:
+    write_config(tenure)
+    living = CronScheduler(old.connection, name="living")
+    job = living.register(print, "high", interval=90)
+    job.func_name = job.name = "old_jobs.greet"
+    job.set_enqueue_time(datetime.now(UTC) - timedelta(seconds=50))
+    living.register_birth()
+
+    said = tenure("migrate", "rq-cron", "cron_config.py", *GREET, "--dry-run", "-o", "json")
+
+    assert "`rq cron` lives: living" in said.err
+    (interval,) = (item for item in said.json["items"] if item["fires"] == "every 90s")
+    assert job.next_enqueue_time is not None
+    assert datetime.fromisoformat(interval["nextFire"]) == job.next_enqueue_time.replace(microsecond=0)
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ("cron.register(greet, 'q', ('ada',), cron='0 0 1 * mon 30')", "seconds and both day fields"),
+        (
+            "cron.register(greet, 'q', interval=5, args=(date(2026, 1, 1),))",
+            "can not serialize 'datetime.date'",
+        ),
+        ("cron.register(len, 'q', interval=5)", "no task 'builtins.len' is registered"),
+        ("cron.register(greet, 'q')", "Must specify either interval or cron"),
+        ("1 / 0", "division by zero"),
+    ],
+)
+def test_nothing_of_rq_cron_is_passed_over_in_silence(
+    tenure: Cli, old: Any, app: Tenure, config: str, says: str
+) -> None:
+    write_config(tenure, config)
+
+    said = tenure("migrate", "rq-cron", "cron_config.py", *GREET)
+
+    assert said.code in (2, 4)
+    assert says in said.err
+    assert not app.schedules.list()
 
 
 def test_mistakes_are_told_in_words(tenure: Cli, old: Any) -> None:
