@@ -27,8 +27,16 @@ from .routing import answer, link
 from .who import who
 
 LOG_LINES = 100
-START = (*CALL, "tenant", "idempotencyKey", "idempotencyFields", "concurrencyKey", "record", "reason")
-START_LATER = ("binding",)
+START = (
+    *CALL,
+    "tenant",
+    "idempotencyKey",
+    "idempotencyFields",
+    "concurrencyKey",
+    "record",
+    "binding",
+    "reason",
+)
 RETRY = ("tenant", "reason", "from", "runAt", "after", "generation", "token")
 log = logging.getLogger("tenure.api")
 
@@ -39,10 +47,13 @@ class Background:
 
     def start(self, request: Request, body: bytes) -> Response:
         """Start a task; asked again with the same idempotency key, answer the one that runs."""
-        fields = Fields.of_body(body, START, later=START_LATER)
+        fields = Fields.of_body(body, START)
         call, reason = read_call(fields, self._app.registry), fields.text("reason")
         tenant, key, by = fields.tenant(), fields.text("idempotencyKey"), fields.texts("idempotencyFields")
-        record = _record(fields)
+        record, binding = _record(fields), fields.text("binding")
+        if binding is not None:
+            with fields.checking("binding"):
+                self._app.check_binding(binding)
         concurrency_key = fields.text("concurrencyKey")
         if concurrency_key is not None:
             with fields.checking("concurrencyKey"):
@@ -54,6 +65,8 @@ class Background:
             idempotency_fields=by,
             concurrency_key=concurrency_key,
             record=record,
+            binding=binding,
+            by=who(request),
         )
         assert call
         started = self._app.enqueue(offered(call.task), call.args, call.kwargs, options)

@@ -69,6 +69,10 @@ class App(Protocol):
 
     def blocking_redis(self) -> Client: ...
 
+    def check_binding(self, name: str) -> object:
+        """Raises UnknownBinding."""
+        ...
+
     def enqueue(
         self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options
     ) -> Started: ...

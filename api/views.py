@@ -57,6 +57,7 @@ def background_task(view: JobView, *, log: bool = True) -> Json:
         "attempt": view.attempts[-1].number if view.attempts else 0,
         "eta": eta(view),
         "record": record(view),
+        "binding": binding(view),
         "log": log_lines(view) if log else None,
         "error": error(view),
         "result": result(view),
@@ -91,6 +92,28 @@ def error_of(attempt: Attempt) -> Json:
     raised = _RAISED.fullmatch(summary) if attempt.cause in _WITH_A_TYPE else None
     kind, message = (raised[1], raised[2] or "") if raised else (None, summary)
     return {"type": kind, "message": escaped(message, lines=True)}
+
+
+def binding(view: JobView) -> Json | None:
+    """How its business row follows: `written` to the revision shown, `behind`, `failing` (`error` says why), or
+    `superseded` by a later task of the same record.
+    """
+    bound = view.bound
+    if bound is None:
+        return None
+    if bound.superseded:
+        state = "superseded"
+    elif bound.error is not None:
+        state = "failing"
+    else:
+        state = "written" if bound.revision == view.revision else "behind"
+    return {
+        "name": bound.binding,
+        "state": state,
+        "error": None if bound.error is None else escaped(bound.error),
+        "tries": bound.tries,
+        "writtenAt": instant(bound.written_at),
+    }
 
 
 def record(view: JobView) -> Json | None:

@@ -13,6 +13,8 @@ from .payload import unpack
 
 DUE, REAP, FIRE = "due:", "reap", "fire"
 """Queues of the tenant index: of each pool `due:POOL`, of expired leases, of triggers."""
+BINDINGS = DUE + "@bindings"
+"""The queue of the tenant index in which tenants stand whose business rows are behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,12 @@ class Claim:
     reason: str
     news: News
     reap: News
+    rows: News | None = None
+    """Of business rows that are behind now."""
+
+    @property
+    def all_news(self) -> list[News]:
+        return [self.news, self.reap, *([self.rows] if self.rows else [])]
 
     @property
     def again(self) -> bool:
@@ -142,6 +150,22 @@ class Progress:
     unit: str | None = None
     """What is counted."""
     warnings: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTo:
+    """How far the business row of a task follows it.
+
+    `revision` is the one that was written, at `written_at`; `error` is why the last try failed, `tries` how many have.
+    Once `superseded`, the row tells of a later task.
+    """
+
+    binding: str
+    revision: int | None = None
+    written_at: int | None = None
+    error: str | None = None
+    tries: int = 0
+    superseded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +229,7 @@ class JobView:
     history: tuple[Deed, ...]
     """What people did to it, the oldest first; empty in lists."""
     progress: Progress | None
+    bound: BoundTo | None = None
     blocker: str | None
     facts: tuple[str, ...] = ()
     """What `blocker` is about, as the scripts tell it; `why` puts it in words."""

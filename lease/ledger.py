@@ -15,7 +15,7 @@ from .batch_work import work_off
 from .filters import Filters
 from .ids import is_id, new_id
 from .index import TenantIndex
-from .jobs import DUE, REAP, Claim, Enqueued, JobView, Lease, News, Page
+from .jobs import BINDINGS, DUE, REAP, Claim, Enqueued, JobView, Lease, News, Page
 from .listing import list_jobs
 from .outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Stopped, Succeed
 from .payload import digest
@@ -106,7 +106,7 @@ class Ledger:
     def claim(self, pool: str, worker: str, want: int = 1) -> Claim:
         """Lease up to `want` due jobs of `pool` to `worker`, or say why there are none."""
         claim = self.scripts.run(self.claim_call(pool, worker, want, new_token()))
-        self.index.put([claim.news, claim.reap])
+        self.index.put(claim.all_news)
         return claim
 
     def claim_call(
@@ -426,11 +426,12 @@ class Ledger:
         return answers, [*views.news(self.tenant, reply[1]), *starts]
 
     def _claim(self, pool: str, reply: Any) -> Claim:
-        version, due, reason, expiry, *rows = reply
-        leases = [views.lease(self.tenant, row) for row in rows]
+        version, due, reason, expiry, look, *leased = reply
+        leases = [views.lease(self.tenant, row) for row in leased]
         news = News(self.tenant, DUE + pool, int(due) if due else None, int(version))
         reap = News(self.tenant, REAP, int(expiry) if expiry else None, int(version))
-        return Claim(leases, reason.decode(), news, reap)
+        rows = News(self.tenant, BINDINGS, int(look), int(version)) if look else None
+        return Claim(leases, reason.decode(), news, reap, rows)
 
     def _settled(self, reply: Any) -> tuple[Sequence[TenureError | None], Sequence[News]]:
         return [item(one) for one in reply[0]], views.news(self.tenant, reply[1])

@@ -68,6 +68,8 @@ class JobOptions(TypedDict, total=False):
     concurrency_limit: int | None
     exclusive: bool | None
     rate: str | None
+    binding: str | None
+    by: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +102,9 @@ class Options:
     concurrency_limit: int | None = None
     exclusive: bool | None = None
     rate: str | None = None
+    binding: str | None = None
+    by: str | None = None
+    """For whom it is made, as a binding is asked; nothing keeps it."""
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
@@ -120,6 +125,7 @@ class Options:
             "record": pack_record(self.record) if self.record else "",
             "labels": pack_labels(self.labels) if self.labels else "",
             "start_by": _start_by(self),
+            "binding": self.binding or "",
         }
         return {name: value for name, value in fields.items() if value}
 
@@ -135,6 +141,7 @@ class Options:
 def new_job(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options) -> NewJob:
     """The job of one request. Raises BadInput or BadPayload naming the value and the rule."""
     bound_args, bound_kwargs = task.bind(tuple(args), dict(kwargs))
+    _check_bound(task, options)
     return NewJob(
         task=task.key,
         args=pack_args(
@@ -146,6 +153,21 @@ def new_job(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options:
         unique_mode=options.unique or ("active" if task.background else "kept"),
         fields={**_origin(), **row_fields(task, options)},
     )
+
+
+def _check_bound(task: Task, options: Options) -> None:
+    if options.binding is None:
+        return
+    if not task.background:
+        raise BadInput(
+            f"task {task.key} is no background task, so it is bound to no record",
+            hint="register it with @app.background",
+        )
+    if options.record is None:
+        raise BadInput(
+            f"binding {options.binding!r} is given and no record",
+            hint="record=('order', '4711') says which row it writes",
+        )
 
 
 def _origin() -> dict[str, Arg]:
@@ -305,4 +327,6 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
     "concurrency_limit": check_concurrency_limit,
     "exclusive": check_exclusive,
     "rate": packed_rate,
+    "binding": check_text("binding"),
+    "by": check_text("by"),
 }

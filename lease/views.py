@@ -10,7 +10,7 @@ from ..scripts.loader import texts
 from ..scripts.states import State
 from .context import WORKFLOW, unpack_labels, unpack_record
 from .instance_view import InstanceFlag, InstanceState
-from .jobs import DUE, Attempt, Deed, JobView, Lease, News, Progress
+from .jobs import DUE, Attempt, BoundTo, Deed, JobView, Lease, News, Progress
 
 
 def news(tenant: str, reply: Any) -> list[News]:
@@ -115,6 +115,7 @@ def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
         progress=_progress(dict(pairs(texts(progress))), texts(lines), text.get("unit"))
         if background
         else None,
+        bound=_bound(text["binding"], dict(pairs(texts(progress)))) if "binding" in text else None,
         blocker=blocker.decode() or None,
         facts=tuple(texts(facts)),
         read_at=read_at,
@@ -182,6 +183,17 @@ def _progress(fields: dict[str, str], lines: list[str], unit: str | None) -> Pro
         stage=fields.get("stage"),
         unit=unit,
         warnings=int(fields.get("warnings", 0)),
+    )
+
+
+def _bound(binding: str, fields: dict[str, str]) -> BoundTo:
+    return BoundTo(
+        binding=binding,
+        revision=_int(fields.get("bind_rev")),
+        written_at=_int(fields.get("bind_at")),
+        error=fields.get("bind_error"),
+        tries=int(fields.get("bind_tries", 0)),
+        superseded="bind_over" in fields,
     )
 
 

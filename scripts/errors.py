@@ -4,7 +4,9 @@
     ├── BadInput            refused before the store was asked (also a ValueError)
     │   ├── BadPayload      a value that cannot be stored exactly
     │   │   └── PayloadTooLarge, of what a task returned ResultTooLarge
-    │   └── UnknownTask     no task of that name is registered
+    │   ├── UnknownTask     no task of that name is registered
+    │   └── UnknownBinding  no binding of that name is registered
+    ├── NotAllowed          a binding does not let this user work on that record
     ├── NotFound            no such job, schedule or lease in this tenant
     ├── Conflict            the state of things forbids it
     │   ├── KeyReused       the idempotency key belongs to a job with other arguments
@@ -68,6 +70,14 @@ class ResultTooLarge(PayloadTooLarge):
 
 class UnknownTask(BadInput):
     code = "UNKNOWN_TASK"
+
+
+class UnknownBinding(BadInput):
+    code = "UNKNOWN_BINDING"
+
+
+class NotAllowed(TenureError):
+    code = "NOT_ALLOWED"
 
 
 class NotFound(TenureError):

@@ -73,6 +73,7 @@ FIELDS: dict[str, str] = {
     "key_rate": "kr",
     "log_month": "lm",
     "unit": "un",
+    "binding": "bi",
 }
 
 DEFAULTS: dict[str, str] = {

@@ -204,13 +204,27 @@ TENANT_KEYS = (
         "a worker's last claim of a pool, to answer it again if its reply was lost",
         "1 minute",
     ),
-    Key("progress", "p:{id}", "hash", "progress of a background task", "with the row"),
+    Key(
+        "progress",
+        "p:{id}",
+        "hash",
+        "progress of a background task, and how far its business row follows",
+        "with the row",
+    ),
     Key(
         "lines",
         "pl:{id}",
         "list",
         "log lines of a background task, the newest 1,000, at most 256 KB",
         "with the row",
+    ),
+    Key("bound", "bd", "zset", "tasks whose business row may be behind, by when to look", "the binder"),
+    Key(
+        "bound_to",
+        "bt",
+        "hash",
+        "binding and record to the task that was bound to it last",
+        "with that task's row",
     ),
     Key(
         "schedule",

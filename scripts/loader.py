@@ -52,6 +52,7 @@ SHARED = (
     "books",
     "log",
     "notices",
+    "bindings",
     "move",
     "groups",
     "advertise",

@@ -32,11 +32,13 @@ import redis
 from redis import Redis
 
 from . import __version__
+from .bindings import Bindings, May, Writer
 from .calendar_book import CalendarBook
 from .connection import Client, ServerFacts, Store, connect
 from .hold_book import HoldBook
 from .instance_book import InstanceBook
 from .job_book import JobBook
+from .lease.bindings import Binder
 from .lease.bulk import enqueue_all
 from .lease.census import Census
 from .lease.durations import Duration, duration_ms
@@ -81,6 +83,7 @@ Q = ParamSpec("Q")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 """What its function returns, or, of a coroutine function, what that comes to."""
+W = TypeVar("W", bound=Writer)
 C_co = TypeVar("C_co", covariant=True)
 """What a call of its function gives: `R_co`, or a coroutine."""
 
@@ -194,7 +197,10 @@ class TaskHandle(Generic[P, R_co]):
     @overload
     def call(self: TaskHandle[P, R | Continue | Skip], *args: P.args, **kwargs: P.kwargs) -> TaskCall[R]: ...
     def call(self, *args: Any, **kwargs: Any) -> TaskCall[Any]:
-        """A call to enqueue later, with others or in a transaction of yours. Raises BadInput; asks no store."""
+        """A call to enqueue later, with others or in a transaction of yours. Raises BadInput, and NotAllowed where a
+        binding says no; asks no store.
+        """
+        self.app.bindings.admit(self.options)
         return TaskCall(self.app, self.options.tenant, new_job(self.task, args, kwargs, self.options))
 
 
@@ -289,6 +295,7 @@ class Tenure:
         self.tenants = TenantBook(self)
         self.instances = InstanceBook(self)
         self.notifiers = Notifiers(self)
+        self.bindings = Bindings(self)
         self._holds = HoldBook(self)
         self._archive: tuple[int, Archive] | None = None
 
@@ -452,17 +459,45 @@ class Tenure:
 
         return register
 
+    @overload
+    def binding(self, name: str, writer: W, *, may: May) -> W: ...
+    @overload
+    def binding(self, name: str, *, may: May) -> Callable[[W], W]: ...
+    def binding(self, name: str, writer: Writer | None = None, *, may: May) -> Any:
+        """Register how a business row follows the background tasks that are bound to it.
+
+            app.binding("orders", BoundRow(engine, orders, key="id", status="import_status", ...), may=may_import)
+
+        `writer` takes a Bound and writes one fixed place; `@app.binding("orders", may=...)` stands on a function. It is
+        called at least once for the latest state, at most four times a second for a task, and again when it raises,
+        which never changes what becomes of the task. `may(user, record)` is asked before a task is accepted: anything
+        but True refuses it. Raises BadInput.
+        """
+
+        def register(writer: W) -> W:
+            self.bindings.add(name, writer, may)
+            return writer
+
+        return register if writer is None else register(writer)
+
+    def check_binding(self, name: str) -> str:
+        """Answer `name` if it is that of a binding. Raises UnknownBinding."""
+        return self.bindings.check(name)
+
     def enqueue(
         self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options
     ) -> Job[Any]:
         """Make a job of a task; `TaskHandle.enqueue` is the typed way."""
         job = new_job(task, args, kwargs, options)
+        self.bindings.admit(options)
         ledger = self.ledger(options.tenant)
         try:
             answer = ledger.enqueue(job)
         except StoreUnreachable as exc:
             said = f"whether job {job.id} was made is not known"
             raise _unknown_outcome(exc, said, _hint_of(job.id, options)) from exc
+        if options.binding is not None and answer.created:
+            self.bindings.mark(options.tenant, answer.id)
         return Job(self, options.tenant, answer.id, answer.created, self.store.facts.durability)
 
     @of_kind
@@ -545,7 +580,7 @@ class Tenure:
 
     def upkeep(self, lost: Callable[[], object] | None = None) -> Sequence[Loop]:
         """What every process that stays does for the store: sweep, count the tenants, look whether it is fit and whole,
-        and see to it that notifiers hear of deaths, if there are any.
+        see to it that notifiers hear of deaths and that business rows follow, if there are any.
 
         Loops to be started; `lost` is called when the store has lost data.
         """
@@ -556,7 +591,11 @@ class Tenure:
             Loop(LossWatch(ledgers, lost), "tenure-loss-watch"),
             Loop(StoreCheck(self.store.facts, self._check_store), "tenure-store-check"),
         ]
-        return loops if pool is None else [*loops, Loop(Teller(ledgers, pool), "tenure-teller")]
+        if pool is not None:
+            loops.append(Loop(Teller(ledgers, pool), "tenure-teller"))
+        if self.bindings.writers:
+            loops.append(Loop(Binder(ledgers, self.bindings.writers), "tenure-binder"))
+        return loops
 
     def _check_store(self) -> ServerFacts:
         """Ask the server again; what a job's answer says of its durability is then as it was found."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +12,9 @@ from tenure.testing import Server
 
 from .given import Store
 from .mutants import mutations
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,6 +57,15 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def store(tenure_server: Server, tenure_namespace: str) -> Store:
     """All that the test's namespace holds: `with store.unchanged(): ...`."""
     return Store(tenure_server.redis, tenure_namespace)
+
+
+@pytest.fixture
+def engine(database: str) -> Iterator[Engine]:
+    from sqlalchemy import create_engine
+
+    engine = create_engine(database)
+    yield engine
+    engine.dispose()
 
 
 @pytest.fixture

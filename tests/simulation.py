@@ -247,7 +247,7 @@ class World:
             call = self.ledger(tenant).claim_call("advance", name, self.random.randint(1, 3), new_token())
             claimed = self.again(lambda call=call: self.scripts.at(self.now).run(call))
             yield
-            self.again(lambda claimed=claimed: self.ledgers().index.put([claimed.news, claimed.reap]))
+            self.again(lambda claimed=claimed: self.ledgers().index.put(claimed.all_news))
             for lease in claimed.leases:
                 yield from self.work(tenant, lease)
         yield

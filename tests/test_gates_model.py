@@ -121,7 +121,7 @@ class Life:
     def claim(self, pool: str, want: int, unknown: list[str]) -> list[Lease]:
         call = self.at.claim_call(pool, "one", want, new_token(), unknown=unknown)
         found = self.at.scripts.run(call)
-        self.at.index.put([found.news, found.reap])
+        self.at.index.put(found.all_news)
         for lease in found.leases:
             self.note_start(lease)
         return found.leases

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, MetaData, create_engine, event, insert, select, update
+from sqlalchemy import Engine, MetaData, event, insert, select, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
@@ -25,13 +25,6 @@ from tenure.testing import Died, Faults, InlineWorker, wait_until
 from . import relay_process
 
 TASK = "orders.charge"
-
-
-@pytest.fixture
-def engine(database: str) -> Iterator[Engine]:
-    engine = create_engine(database)
-    yield engine
-    engine.dispose()
 
 
 @pytest.fixture

@@ -235,6 +235,8 @@ class Claims:
             self.last_at = now
             lookout.pause = 0.0
             self._heard(claim.reap)
+            if claim.rows:
+                self._heard(claim.rows)
         elif claim.reason == "ahead":
             lookout.ahead_from = now + AHEAD_PAUSE_S
         if self.left is not None:

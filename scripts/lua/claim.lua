@@ -10,7 +10,7 @@
 -- ARGV ahead    int   how many of them are for slots that are busy yet: those take no job of a concurrency key or a rate limit
 -- REST task           one that the worker does not know; normally there is none
 -- GIVES         {version, due of what is left or "", reason if nothing was found, next expiry of any lease or "",
---               lease, lease, ...}
+--               when business rows are to be looked at or "", lease, lease, ...}
 
 local EARLIEST_EVERY = 4
 local MEMO_MS = 60000
@@ -168,7 +168,7 @@ end
 
 local memo = redis.call('GET', K.memo(pool, worker))
 if memo and string.sub(memo, 1, #token) == token then
-  local leases = {text(read_clock()), text(now), '', text(next_expiry() or now)}
+  local leases = {text(read_clock()), text(now), '', text(next_expiry() or now), ''}
   for id in string.gmatch(string.sub(memo, #token + 1), '%S+') do
     local job = load(id)
     local lease_until = tonumber(redis.call('ZSCORE', K.running(), id) or 0)
@@ -272,7 +272,7 @@ local shut = gates.shut_until(pool)
 if shut then
   local due = redis.call('HEXISTS', K.meta(), 'due:' .. pool) == 1 and shut or nil
   local expiry = next_expiry()
-  return {readvertise(pool, due), due and text(due) or '', 'held', expiry and text(expiry) or ''}
+  return {readvertise(pool, due), due and text(due) or '', 'held', expiry and text(expiry) or '', ''}
 end
 
 local bands = heads(lines)
@@ -301,6 +301,7 @@ local now_due = left or passed_over or kept or others_may_know
 local due = now_due and now or math.min(later, wanted[pool] or math.huge)
 if due == math.huge then due = redis.call('EXISTS', K.hidden(pool)) == 1 and NEVER or nil end
 if passed_over or kept or others_may_know then tick() end -- so that who claims sees that it is due now
+local rows = wanted[bound.QUEUE] and advertise(bound.QUEUE, wanted[bound.QUEUE])
 local version = readvertise(pool, due)
 if #bands > 1 then redis.call('HINCRBY', K.meta(), 'turn:' .. pool, #leases) end
 if #ids > 0 then
@@ -318,4 +319,5 @@ local function reason()
 end
 
 local first = math.min(soonest, next_expiry() or math.huge)
-return {version, due and text(due) or '', reason(), first < math.huge and text(first) or '', unpack(leases)}
+return {version, due and text(due) or '', reason(), first < math.huge and text(first) or '',
+  rows and text(wanted[bound.QUEUE]) or '', unpack(leases)}

@@ -1,5 +1,5 @@
 -- What a tenant wants from the index: the due time of each pool with pending jobs, the next visit of the reaper, the next fire, the
--- next telling of deaths.
+-- next telling of deaths, the next look at business rows.
 --
 -- KEYS home  hash  the tenant's meta
 -- FLAGS no-writes
@@ -16,6 +16,7 @@ for at = 1, #told, 2 do
   if string.match(told[at], '^due:[^@]') then want(told[at], told[at + 1]) end
 end
 want('due:' .. NOTICES, next_notice())
+want('due:' .. bound.QUEUE, bound.due())
 local reaped = math.min(next_expiry() or math.huge, next_retired() or math.huge)
 want('reap', reaped < math.huge and reaped)
 local visit = earliest_fire()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ..api import views
+from ..lease.context import Record, check_record
 from ..lease.filters import Filters
 from ..lease.jobs import JobView, Page
 from ..lease.ledger import Ledger
@@ -34,6 +35,8 @@ def background() -> None:
     "--key", help="Idempotency key: while a task with this key is active, starting again answers that one."
 )
 @click.option("--concurrency-key", help="Of the jobs with this key, only so many run at a time.")
+@click.option("--record", metavar="TYPE:ID", help="The business record it works for.")
+@click.option("--binding", help="The binding by which the record's row follows it.")
 @click.option("--app", "app_name", metavar="MODULE:APP", help="Where the task is registered; or TENURE_APP.")
 @tenant_option
 @output_option
@@ -42,6 +45,8 @@ def start(
     arguments: str | None,
     key: str | None,
     concurrency_key: str | None,
+    record: str | None,
+    binding: str | None,
     app_name: str | None,
     tenant: str,
     as_json: bool,
@@ -59,7 +64,13 @@ def start(
                 f"task {found.key!r} is no background task",
                 hint=f'register it with @app.background("{found.key}")',
             )
-        options = Options(tenant=tenant, idempotency_key=key, concurrency_key=concurrency_key)
+        options = Options(
+            tenant=tenant,
+            idempotency_key=key,
+            concurrency_key=concurrency_key,
+            record=_record(record),
+            binding=binding,
+        )
         job = app.enqueue(found, args, kwargs, options)
         view = job.get()
     finally:
@@ -134,6 +145,14 @@ def retry(job_id: str, from_start: bool, after: str | None, reason: str, tenant:
         print_json(views.background_task(job))
         return
     click.echo(f"{job.id} is {job.status}; round {round_begun} begins")
+
+
+def _record(text: str | None) -> Record | None:
+    if text is None:
+        return None
+    kind, _, name = text.partition(":")
+    check_record((kind, name))
+    return kind, name
 
 
 def _page(ledger: Ledger, task: str | None, limit: int, cursor: str | None) -> Page:

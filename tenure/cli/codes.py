@@ -166,6 +166,14 @@ _ERRORS: dict[str, tuple[str, str]] = {
     ),
     "WRONG_HOST": ("a request named a host that is not this machine", "ask http://127.0.0.1:PORT"),
     "CROSS_ORIGIN": ("a page of another site sent a request", "send it from a page of this origin"),
+    "UNKNOWN_BINDING": (
+        "no binding of that name is registered, so no business row would follow the task",
+        "register it with app.binding(NAME, ..., may=...), or correct the name",
+    ),
+    "NOT_ALLOWED": (
+        "the binding's `may` does not let this user start a task for that record: no task was made, no row touched",
+        "start it as somebody who may, or for another record",
+    ),
     "NOT_STARTABLE": (
         "the task is not offered over HTTP",
         "register it with @app.background(..., startable=True), or start it with tenure background start",

@@ -575,6 +575,27 @@ def _notices_are_of_the_dead(tenant: Tenant) -> Said:
             yield "I3", f"notice {group} cannot be read: {said}"
 
 
+def _business_rows_follow(tenant: Tenant) -> Said:
+    """A task whose row is behind is looked at; a record leads to the task that was bound to it last."""
+    bound = {row.id: row for row in tenant.rows if "binding" in row.fields}
+    places = _scores(tenant.one("bound", {}))
+    for place, id_ in _text(tenant.one("bound_to", {})).items():
+        row = bound.pop(id_, None)
+        record = f"{row.fields['binding']}|{tenant.long(row, 'record')}" if row else None
+        if record != place:
+            yield "I3", f"record {place} leads to {id_}, which is bound to {record}"
+        elif row and id_ not in places and _written_revision(tenant, id_) != row.fields["revision"]:
+            yield "I43", f"the business row of {id_} is behind, and nobody looks"
+    for id_ in bound.keys() & places.keys():
+        yield "I3", f"{id_} is looked at, and its record has a later task"
+    if places and "due:@bindings" not in _text(tenant.one("meta", {})):
+        yield "I43", f"business rows are behind, and no visit is asked for: {sorted(places)}"
+
+
+def _written_revision(tenant: Tenant, id_: str) -> str | None:
+    return _text(tenant.all("progress").get((id_,), {})).get("bind_rev")
+
+
 def _batches_add_up(tenant: Tenant) -> Said:
     batches = {id_: _text(fields) for (id_,), fields in tenant.all("batch").items()}
     jobs, skips = tenant.all("batch_jobs"), tenant.all("batch_skips")
@@ -729,6 +750,7 @@ _RULES: tuple[Callable[[Tenant], Said], ...] = (
     _clusters_follow_from_rows,
     _batches_add_up,
     _notices_are_of_the_dead,
+    _business_rows_follow,
     _progress_is_a_share,
     due_work_is_advertised,
     _named_leases_stand_by_expiry,

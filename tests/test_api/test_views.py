@@ -171,7 +171,7 @@ def test_a_background_task_has_the_fields_of_the_contract() -> None:
             "unit",
             "percent",
         ),
-        *("message", "warnings", "chunk", "attempt", "eta", "record", "log", "error", "result"),
+        *("message", "warnings", "chunk", "attempt", "eta", "record", "binding", "log", "error", "result"),
         *("createdAt", "startedAt", "updatedAt", "finishedAt", "revision"),
     ]
 

@@ -17,7 +17,7 @@ local function news()
   show_heads()
   local told = {}
   for pool, due in pairs(wanted) do
-    due = math.max(due, gates.shut_until(pool) or 0)
+    if string.sub(pool, 1, 1) ~= '@' then due = math.max(due, gates.shut_until(pool) or 0) end -- only jobs are held
     local over = due == math.huge
     local version = over and tick() or advertise(pool, due)
     if version then told[#told + 1] = {pool, over and '' or text(due), version} end

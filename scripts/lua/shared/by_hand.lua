@@ -24,6 +24,7 @@ local function begin_round(job, verb, run_at, by, reason)
   for _, name in ipairs({'failures', 'losses', 'dead_reason', 'confirmed', 'finished', 'start_by'}) do unset(job, name) end
   put_or_drop_blob(job, 'reason', reason)
   if job.unique then redis.call('HSET', K.unique(), job.unique, job.id) end
+  bound.take_over(job)
   wait_until(job, 'retry', run_at)
   note(job, verb, by, reason)
   conclude(job)

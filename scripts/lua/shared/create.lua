@@ -26,6 +26,7 @@ local function create(id, task, pool, run_at, fields, rate)
   redis.call('RPUSH', K.journal(task), id)
   count(task, state, 1)
   join_groups(job)
+  bound.take_over(job)
   mark_root(job)
   if job.unique and not (ENDED[state] and job.unique_mode == 'active') then redis.call('HSET', K.unique(), job.unique, id) end
   return job

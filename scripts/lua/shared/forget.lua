@@ -55,6 +55,7 @@ local function forget(ids)
       free_unique(job)
       leave_set(job)
       leave_groups(job)
+      bound.forget(job)
       drop(K.aside(job.task), id)
       count(job.task, job.state, -1)
       tasks[job.task] = (tasks[job.task] or 0) + 1

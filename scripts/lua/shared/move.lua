@@ -96,6 +96,7 @@ end
 
 local function announce(job)
   if job.background then
+    bound.owe(job)
     redis.call('HSET', K.progress(job.id), 'updated', text(now))
     redis.call('PUBLISH', namespace .. ':watch', tenant .. ' ' .. job.id .. ' ' .. job.revision)
   end
