@@ -22,7 +22,7 @@ from . import views
 from .fields import Fields
 from .job_filters import query_of, read_page
 from .needs import App
-from .plain import escaped
+from .plain import Json, escaped
 from .routing import answer
 from .status_views import runtime_status as status_view
 from .who import who
@@ -43,7 +43,7 @@ class Jobs:
         query = query_of(request.query_params.multi_items())
         task = query.text("task")
         found = read_page(self._app, query, None if task is None else (task,))
-        return answer(views.jobs_page(found, views.job))
+        return answer(views.jobs_page(found, self._view))
 
     def summary(self, request: Request) -> Response:
         ledger = ledger_of(self._app, request)
@@ -53,7 +53,7 @@ class Jobs:
         return answer(status_view(runtime_status(ledger_of(self._app, request))))
 
     def get(self, request: Request) -> Response:
-        return answer(views.job_with_attempts(self._found(request)))
+        return answer(views.job_with_attempts(self._found(request), self._app.registry))
 
     def why(self, request: Request) -> Response:
         return answer(views.why(why_seen(ledger_of(self._app, request), self._found(request))))
@@ -161,7 +161,10 @@ class Jobs:
         changed = act(ledger, job_id)
         done = verb if changed else f"{verb} changed nothing"
         log.info("%s of job %s: %s", done, job_id, escaped(reason or "no reason given"))
-        return answer({**views.job(ledger.get(job_id)), "changed": changed})
+        return answer({**self._view(ledger.get(job_id)), "changed": changed})
+
+    def _view(self, view: JobView) -> Json:
+        return views.job(view, self._app.registry)
 
 
 def read_token(fields: Fields) -> str | None:

@@ -13,9 +13,10 @@ from ..lease.chain import Chain, Link
 from ..lease.instance_view import InstanceView
 from ..lease.jobs import Attempt, Deed, JobView, Page
 from ..lease.payload import unpack_args
+from ..lease.redaction import masked_arguments
 from ..lease.retention import Keep
 from ..lease.summary import Summary
-from ..lease.tasks import Task
+from ..lease.tasks import Registry, Task
 from ..lease.why import Why
 from ..lease.workers import Slots, WorkerView
 from ..scripts.states import Cause, State
@@ -120,8 +121,9 @@ def record(view: JobView) -> Json | None:
     return {"type": view.record[0], "id": view.record[1]} if view.record else None
 
 
-def job(view: JobView) -> Json:
-    args, kwargs = unpack_args(view.args)
+def job(view: JobView, registry: Registry | None = None) -> Json:
+    """A job; secrets among its arguments are masked, positional ones too if the `registry` has its task."""
+    args, kwargs = shown_arguments(view, registry)
     return {
         "id": view.id,
         "tenant": view.tenant,
@@ -131,6 +133,7 @@ def job(view: JobView) -> Json:
         "deadReason": view.why_dead,
         "fingerprint": view.fingerprint,
         "confirmed": view.confirmed,
+        "pool": view.pool,
         "priority": view.priority,
         "runAt": instant(view.run_at),
         "startBy": instant(view.start_by),
@@ -141,7 +144,13 @@ def job(view: JobView) -> Json:
         "fence": view.fence,
         "leaseUntil": instant(view.lease_until),
         "worker": view.worker,
-        "attempts": {"counted": view.failures, "max": view.max_attempts, "lost": view.losses},
+        "timeoutMs": view.timeout_ms,
+        "attempts": {
+            "counted": view.failures,
+            "max": view.max_attempts,
+            "lost": view.losses,
+            "maxLost": view.max_lost,
+        },
         "args": jsonable(args),
         "kwargs": jsonable(kwargs),
         "result": result(view),
@@ -165,6 +174,17 @@ def job(view: JobView) -> Json:
         "operationKey": view.operation_key,
         "revision": view.revision,
     }
+
+
+def shown_arguments(
+    view: JobView, registry: Registry | None = None
+) -> tuple[list[object], dict[str, object]]:
+    """A job's arguments as they may be shown."""
+    args, kwargs = unpack_args(view.args)
+    known = registry is not None and view.task in registry
+    return masked_arguments(
+        args, kwargs, registry.get(view.task).parameter_names if known and registry else ()
+    )
 
 
 def chain(found: Chain) -> Json:
@@ -199,10 +219,10 @@ def _link(link: Link) -> Json:
     }
 
 
-def job_with_attempts(view: JobView) -> Json:
+def job_with_attempts(view: JobView, registry: Registry | None = None) -> Json:
     attempts = [attempt(one) for one in view.attempts]
     return {
-        **job(view),
+        **job(view, registry),
         "attemptList": attempts,
         "effects": None,
         "history": [deed(one) for one in view.history],

@@ -191,6 +191,9 @@ class JobView:
     failures: int
     losses: int
     max_attempts: int
+    max_lost: int
+    timeout_ms: int
+    """How long a claim of it may run."""
     chunk: int
     edit: int
     args: bytes

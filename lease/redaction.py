@@ -131,6 +131,18 @@ def check_secrets(value: object) -> None:
         )
 
 
+def masked_arguments(
+    args: Sequence[object], kwargs: Mapping[str, object], names: Sequence[str] = ()
+) -> tuple[list[object], dict[str, object]]:
+    """The arguments of a job without secrets; `names` are those of the parameters that take the positional ones."""
+    redaction = Redaction()
+    hidden = [is_secret_name(name) for name in names[: len(args)]] + [False] * (len(args) - len(names))
+    shown = [MASK if hide else redaction.masked(value) for hide, value in zip(hidden, args, strict=True)]
+    return shown, {
+        name: MASK if is_secret_name(name) else redaction.masked(value) for name, value in kwargs.items()
+    }
+
+
 def _parts(value: object) -> list[tuple[object | None, object]]:
     """The parts of a value, with their names if they have any."""
     if isinstance(value, Mapping):

@@ -87,6 +87,8 @@ def _job(tenant: str, read_at: int, one: list[Any]) -> JobView:
         failures=int(text["failures"]),
         losses=int(text["losses"]),
         max_attempts=int(text["max_attempts"]),
+        max_lost=int(text["max_lost"]),
+        timeout_ms=int(text["timeout"]),
         chunk=int(text["chunk"]),
         edit=int(text["edit"]),
         args=row.get("args", b""),

@@ -482,10 +482,20 @@ def test_a_job_handed_back_before_it_started_had_no_attempt(ledger: Ledger) -> N
 
     ledger.settle(lease, GiveBack(started=False))
 
-    assert view(ledger, lease).attempts == ()
-    again = claim(ledger, "two")
+    assert (view(ledger, lease).attempts, view(ledger, lease).started_at) == ((), None)
+    again = claim(ledger.at(START + 5_000), "two")
     assert again.attempt == 1
     assert again.fence > lease.fence
+    assert view(ledger, lease).started_at == START + 5_000
+
+
+def test_a_job_that_was_tried_before_keeps_when_that_was(ledger: Ledger) -> None:
+    lease = running(ledger)
+    ledger.settle(lease, Fail("no luck"))
+
+    ledger.settle(claim(ledger.at(START + 5_000)), GiveBack(started=False))
+
+    assert (len(view(ledger, lease).attempts), view(ledger, lease).started_at) == (1, START)
 
 
 def test_one_refused_outcome_of_a_batch_does_not_hold_back_the_others(ledger: Ledger) -> None:

@@ -239,7 +239,11 @@ class Ctx:
             self._link.note(self._ticket, asked, answered)
 
     def _note(self, value: object, what: str) -> str:
-        return self._secrets.without_known(note_text(self._secrets.masked(value), what))
+        try:
+            shown = self._secrets.masked(value)
+        except RecursionError as exc:
+            raise BadInput(f"{what} {value!r:.60} cannot be noted: {exc}", hint=f"{what}=str(...)") from exc
+        return self._secrets.without_known(note_text(shown, what))
 
     def checkpoint(
         self,

@@ -10,7 +10,7 @@ import click
 from ..api import views
 from ..api.plain import jsonable
 from ..lease.jobs import Attempt, Deed, JobView
-from ..lease.payload import unpack, unpack_args
+from ..lease.payload import unpack
 from ..lease.who import whoami
 from ..scheduler.history import find_job
 from ..scripts.states import State
@@ -134,7 +134,8 @@ def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:
     yield "lease until", _time(job.lease_until)
     yield "fence", job.fence
     yield "pool", f"{job.pool}, priority {job.priority}"
-    yield "failures", f"{job.failures} of {job.max_attempts} attempts, {job.losses} lost"
+    yield "failures", f"{job.failures} of {job.max_attempts} attempts, {job.losses} of {job.max_lost} lost"
+    yield "time-out", lasted(job.timeout_ms)
     yield "fire", f"{job.fire} planned for {_time(job.fire_time)}" if job.fire else None
     yield "key", job.idempotency_key
     yield "concurrency key", job.concurrency_key or ("alone in its instance" if job.exclusive else None)
@@ -186,7 +187,7 @@ def _brief(attempt: Attempt) -> str:
 
 
 def _arguments(job: JobView) -> str | None:
-    args, kwargs = unpack_args(job.args)
+    args, kwargs = views.shown_arguments(job)
     shown = [_value(value) for value in args] + [f"{name}={_value(value)}" for name, value in kwargs.items()]
     return ", ".join(shown) or None
 

@@ -240,6 +240,11 @@ def _rows_are_sound(tenant: Tenant) -> Said:
 def _attempts_are_numbered(tenant: Tenant) -> Said:
     for row in tenant.rows:
         numbers = [attempt.number for attempt in row.attempts]
+        if ("started" in row.fields) != bool(numbers):
+            yield (
+                "I13",
+                f"{row.id} has {len(numbers)} attempts and was started at {row.fields.get('started')}",
+            )
         if numbers != list(range(1, row.number("attempts") + 1)):
             yield "I13", f"{row.id} counts {row.number('attempts')} attempts and has {numbers}"
         fences = [attempt.fence for attempt in row.attempts]

@@ -87,6 +87,21 @@ def test_a_job_is_shown_as_the_api_shows_it(cli: Cli, now_ledger: Ledger) -> Non
     assert cli("jobs", "show", job.id, "-o", "json").json == views.job_with_attempts(now_ledger.get(job.id))
 
 
+def test_a_job_shows_its_limits_and_no_secret_of_its_arguments(cli: Cli, now_ledger: Ledger) -> None:
+    args = pack_args([{"pwd": "hunter2", "n": 1}], {"token": "t-123456", "day": "monday"})
+    job = now_ledger.enqueue(NewJob("report", args=args, fields={"timeout": "90000"}))
+
+    shown = cli("jobs", "show", job.id)
+    listed = cli("jobs", "list", "-o", "json")
+
+    assert '{"pwd": "***", "n": 1}, token="***", day="monday"' in shown.out
+    assert "time-out" in shown.out
+    assert "0 of 3 attempts, 0 of 3 lost" in shown.out
+    for text in (shown.out, listed.out):
+        assert "hunter2" not in text
+        assert "t-123456" not in text
+
+
 def test_a_dead_job_shows_what_killed_it(cli: Cli, now_ledger: Ledger) -> None:
     job = now_ledger.enqueue(NewJob("report", args=pack_args([1], {"day": "monday"})))
     stack = "Traceback (most recent call here):\n  in report\nValueError: no rows"

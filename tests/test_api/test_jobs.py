@@ -11,10 +11,11 @@ import zlib
 import pytest
 from starlette.testclient import TestClient
 
-from tenure import Tenure
+from tenure import Retry, Tenure
 from tenure.lease import cursors
 from tenure.lease.filters import Filters
 from tenure.lease.outcome import Fail, Succeed
+from tenure.lease.payload import unpack_args
 from tenure.lease.requests import Options
 
 from .conftest import Hand, pointers, refused, start
@@ -34,7 +35,7 @@ def test_a_job_shows_each_attempt(client: TestClient, shop: Tenure, hand: Hand) 
     assert (seen["status"], seen["args"], seen["attempts"]) == (
         "succeeded",
         [7],
-        {"counted": 1, "max": 3, "lost": 0},
+        {"counted": 1, "max": 3, "lost": 0, "maxLost": 3},
     )
     failed, succeeded = seen["attemptList"]
     assert (failed["status"], failed["cause"], failed["fence"]) == ("failed", "raised", first.fence)
@@ -190,6 +191,38 @@ def test_a_cursor_of_another_list_is_refused(client: TestClient, shop: Tenure, c
     enqueue(shop)
 
     refused(client.get("/jobs", params={"cursor": cursor}), 400, "BAD_INPUT")
+
+
+def test_what_the_name_of_an_argument_says_is_secret_is_masked_wherever_a_job_is_shown(
+    client: TestClient, shop: Tenure
+) -> None:
+    @shop.task("bank.pay")
+    def pay(amount: int, api_key: str, *rest: object, **more: object) -> None: ...
+
+    job = pay.enqueue(
+        7, "k-123456", {"password": "hunter2", "user": "ada"}, token="t-123456", note="Bearer abcdef123"
+    )
+
+    shown = [
+        client.get(f"/jobs/{job.id}").json(),
+        client.get("/jobs").json()["items"][0],
+        client.post(f"/jobs/{job.id}/reschedule", json={"priority": 1}).json(),
+    ]
+
+    assert [one["args"] for one in shown] == [[7, "***", {"password": "***", "user": "ada"}]] * 3
+    assert [one["kwargs"] for one in shown] == [{"token": "***", "note": "Bearer ***"}] * 3
+    args, kwargs = unpack_args(shop.jobs.get(job.id).args)
+    assert (args[1], kwargs["token"]) == ("k-123456", "t-123456"), "only what is shown is masked"
+
+
+def test_a_job_shows_its_limits(client: TestClient, shop: Tenure) -> None:
+    @shop.task("slow", timeout="2h", retry=Retry(7), pool="outbound")
+    def slow() -> None: ...
+
+    seen = client.get(f"/jobs/{slow.enqueue().id}").json()
+
+    assert (seen["timeoutMs"], seen["pool"]) == (7_200_000, "outbound")
+    assert seen["attempts"] == {"counted": 0, "max": 7, "lost": 0, "maxLost": 3}
 
 
 def test_a_cursor_goes_on_with_the_tenant_and_the_filters_it_came_from(

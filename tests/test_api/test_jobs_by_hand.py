@@ -202,6 +202,7 @@ def test_why_has_the_fields_of_the_contract(client: TestClient, shop: Tenure) ->
         ("due", "no"),
         ("rate", "not_reached"),
         ("key", "not_reached"),
+        ("served", "not_reached"),
         ("known", "not_reached"),
     ]
     assert seen["do"][0] == f"tenure jobs reschedule {job_id} --now"

@@ -75,4 +75,5 @@ local function forget_attempt(job)
   drop_field(job, 'w' .. attempt.number)
   redis.call('HDEL', K.errors(job.id), attempt.number .. 'q', attempt.number .. 'p')
   set(job, 'attempts', text(job.attempts - 1))
+  if job.attempts == '0' then unset(job, 'started') end
 end
