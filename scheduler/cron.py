@@ -123,6 +123,13 @@ class CronExpression:
         start, end = -(-start_ms // _SECOND_MS), -(-end_ms // _SECOND_MS)
         return self._clock.count(self._readings, start, end)
 
+    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
+        """What is planned from `start_ms` up to before `end_ms` and does not fire, and why, in epoch milliseconds."""
+        start, end = -(-start_ms // _SECOND_MS), -(-end_ms // _SECOND_MS)
+        for plan in self._clock.skipped(self._readings, start, end):
+            assert plan.skipped
+            yield plan.instant * _SECOND_MS, plan.skipped
+
     def seconds(self) -> tuple[Clock, Readings]:
         """The readings it names and the plain clock of its zone: every second that shows one of them."""
         return clock(self.tz, "rhythm"), self._readings

@@ -164,6 +164,13 @@ class Clock:
             yield from self._existing(readings, window, low, high, only_odd)
             instant = window.end
 
+    def skipped(self, readings: WallTimes, instant: int, end: int) -> Iterator[Plan]:
+        """What is planned from `instant` up to before `end` and does not fire, because the clocks change."""
+        if self.policy == "rhythm":
+            return iter(())
+        odd = self.planned(readings, instant, end, only_odd=True)
+        return (plan for plan in odd if plan.skipped)
+
     def _existing(
         self, readings: WallTimes, window: _Window, low: int, high: int, only_odd: bool
     ) -> Iterator[Plan]:

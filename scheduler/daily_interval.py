@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .cron_clock import Skipped
 from .times import SECOND_MS, Every
 from .wall import Wall, weekday
 
@@ -41,6 +42,9 @@ class DailyInterval:
         first, last = self.wall.day(start_ms // SECOND_MS) - 1, self.wall.day(end_ms // SECOND_MS) + 1
         days = (self._of(day) for day in range(first, last + 1))
         return sum(every.count_ms(start_ms, end_ms) for every in days if every)
+
+    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
+        return iter(())
 
     def _from(self, day: int) -> Iterator[Every]:
         for later in range(day, day + _WEEK + 2):

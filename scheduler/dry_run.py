@@ -10,7 +10,7 @@ from ..scripts.errors import BadInput
 from .jitter import jitter_ms
 from .job_key import JobKey
 from .misfire import MOST, Misfire
-from .plan import Fire, Plan, Skip, resume
+from .plan import Fire, Plan, Skip, following, resume
 from .schedules import Schedules
 from .times import Times
 from .trigger import Trigger
@@ -46,9 +46,9 @@ def of_outage(
     trigger: Trigger, times: Times, start: int, end: int, misfire: Misfire, jitter: int = 0
 ) -> DryRun:
     """No scheduler ran from `start` to `end` (epoch ms), and then one comes by."""
-    planned = times.next_ms(start - 1)
+    planned = following(times, start - 1)
     if planned is None or planned > end:
-        return DryRun(trigger.name, end, (), planned)
+        return DryRun(trigger.name, end, (), times.next_ms(end))
     return _shown(trigger.name, resume(times, planned, 0, 0, end, misfire, MOST), end, misfire, jitter)
 
 
@@ -74,11 +74,11 @@ def dry_run(
     found: list[DryRun] = []
     for trigger in view.definition.triggers:
         times, jitter = view.times(trigger), jitter_ms(view.tenant, str(key), trigger)
-        planned = view.next_fires.get(trigger.name)
+        planned = stored.instants("next").get(trigger.name)
         if start is not None:
             found.append(of_outage(trigger, times, start, until, policy, jitter))
         elif planned is None or planned > now or view.paused or view.disabled:
-            found.append(DryRun(trigger.name, now, (), planned))
+            found.append(DryRun(trigger.name, now, (), view.next_fires.get(trigger.name)))
         else:
             observed, resumed = stored.observed.get(trigger.name, 0), stored.gate.resumed
             plan = resume(times, planned, observed, resumed, now, policy, MOST)

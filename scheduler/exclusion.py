@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from .cron_clock import Clock
+from .cron_clock import Clock, Skipped
 from .cron_search import Readings
 from .times import LAST_MS, SECOND_MS, Times
 from .wall import Wall, weekday
@@ -137,6 +137,10 @@ class Excluding:
             else:
                 at = stretch[1]
         return found
+
+    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
+        found = self.times.skipped_ms(start_ms, end_ms)
+        return ((at, why) for at, why in found if self._stretch(at) is None)
 
     def _stretch(self, ms: int) -> tuple[int, int] | None:
         for rule in self.rules:

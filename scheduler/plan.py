@@ -4,7 +4,7 @@ instants were missed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -61,25 +61,35 @@ class Plan:
 
 
 def plan(times: Times, planned: int, now: int, misfire: Misfire, batch: int = BATCH) -> Plan:
-    """What becomes of a trigger whose next fire `planned` is due at `now` (epoch ms); the first `batch` fires of it."""
+    """What becomes of a trigger whose next instant `planned` is due at `now` (epoch ms); the first `batch` fires."""
     newest = times.prev_ms(now + 1)
-    if newest is None or newest < planned:  # it is excluded since: no planned instant any more
-        return Plan((), times.next_ms(now))
-    following = times.next_ms(newest)
+    if newest is None or newest < planned:  # excluded since, or left out by a clock change
+        return pass_over(times, planned, now, "misfire")
     late = now - newest > THRESHOLD_MS
     if misfire.policy == "fire_all":
-        return _fire_all(times, planned, newest, now, misfire, following, batch)
+        return _fire_all(times, planned, newest, now, misfire, batch)
     if misfire.policy == "skip":
         if late:
-            return Plan(_skips(times, planned, newest + 1, "misfire"), following)
-        return Plan((*_skips(times, planned, newest, "misfire"), Fire(newest)), following)
-    fire = Fire(newest, "misfired", "fire_once") if late else Fire(newest)
-    return Plan((*_skips(times, planned, newest, "coalesced"), fire), following)
+            return pass_over(times, planned, now, "misfire")
+        before, fire = _skips(times, planned, newest, "misfire"), Fire(newest)
+    else:
+        before = _skips(times, planned, newest, "coalesced")
+        fire = Fire(newest, "misfired", "fire_once") if late else Fire(newest)
+    rest = pass_over(times, newest + 1, now, "")
+    return Plan((*before, fire, *rest.steps), rest.following)
 
 
 def pass_over(times: Times, planned: int, until: int, reason: str) -> Plan:
     """Nothing fires of what is planned from `planned` up to `until`, both included; what is before has its record."""
-    return Plan(_skips(times, planned, until + 1, reason), times.next_ms(max(until, planned - 1)))
+    return Plan(tuple(_skips(times, planned, until + 1, reason)), following(times, max(until, planned - 1)))
+
+
+def following(times: Times, after: int) -> int | None:
+    """The next instant that has to be visited: a fire, or one before it that a clock change takes out."""
+    fire = times.next_ms(after)
+    if fire is None:
+        return None
+    return next((at for at, _ in times.skipped_ms(after + 1, fire)), fire)
 
 
 def resume(
@@ -97,10 +107,10 @@ def resume(
     if resumed < planned:
         return plan(times, planned, now, misfire, batch)
     unseen = pass_over(times, max(planned, observed), min(resumed, now), UNOBSERVED)
-    following = times.next_ms(max(min(resumed, now), observed - 1))  # the clock may have stepped back since
-    if following is None or following > now:
-        return Plan(unseen.steps, following)
-    rest = plan(times, following, now, misfire, batch)
+    after = following(times, max(min(resumed, now), observed - 1))  # the clock may have stepped back since
+    if after is None or after > now:
+        return Plan(unseen.steps, after)
+    rest = plan(times, after, now, misfire, batch)
     return Plan((*unseen.steps, *rest.steps), rest.following)
 
 
@@ -110,9 +120,7 @@ def observe(times: Times, observed: int, now: int, reason: str) -> Plan:
     """
     many = times.count_ms(observed, now + 1)
     newest = times.prev_ms(now + 1)
-    if newest is None or newest < observed:
-        return Plan((), times.next_ms(now))
-    if many > 1 and (newest - observed) < THRESHOLD_MS * (many - 1):
+    if newest is None or newest < observed or (newest - observed) < THRESHOLD_MS * (many - 1):
         return pass_over(times, observed, now, reason)
     first = newest
     for _ in range(min(many, SINGLE) - 1):
@@ -120,30 +128,28 @@ def observe(times: Times, observed: int, now: int, reason: str) -> Plan:
     steps = list(_skips(times, observed, first, reason))
     at: int | None = first
     while at is not None and at <= now:
-        steps.append(Skip(reason, (Passed(month(at), at, at, 1),)))
-        at = times.next_ms(at)
-    return Plan(tuple(steps), at)
+        after = times.next_ms(at)
+        until = now + 1 if after is None else min(after, now + 1)
+        steps += _skips(times, at, until, reason)
+        at = after
+    return Plan(tuple(steps), following(times, now))
 
 
-def _fire_all(
-    times: Times,
-    planned: int,
-    newest: int,
-    now: int,
-    misfire: Misfire,
-    following: int | None,
-    batch: int,
-) -> Plan:
+def _fire_all(times: Times, planned: int, newest: int, now: int, misfire: Misfire, batch: int) -> Plan:
     first = _first_in_budget(times, planned, newest, now, misfire)
-    skips = _skips(times, planned, newest + 1 if first is None else first, "misfire")
-    fires: list[Fire] = []
-    at = first
-    while at is not None and at <= newest and len(fires) < batch:
+    steps: list[Skip | Fire] = [*_skips(times, planned, newest + 1 if first is None else first, "misfire")]
+    at, delay = first, 0
+    for _ in range(batch):
+        if at is None or at > newest:
+            break
         in_time = at == newest and now - at <= THRESHOLD_MS
-        delay = len(fires) * misfire.pace_ms
-        fires.append(Fire(at) if in_time else Fire(at, "misfired", "fire_all", delay))
-        at = times.next_ms(at)
-    return Plan((*skips, *fires), following if at is None or at > newest else at)
+        steps.append(Fire(at) if in_time else Fire(at, "misfired", "fire_all", delay))
+        after, delay = times.next_ms(at), delay + misfire.pace_ms
+        steps += _skips(times, at + 1, now + 1 if after is None else min(after, now + 1), "")
+        at = after
+    if first is None:
+        steps += _skips(times, newest + 1, now + 1, "")
+    return Plan(tuple(steps), at if at is not None and at <= newest else following(times, now))
 
 
 def _first_in_budget(times: Times, planned: int, newest: int, now: int, misfire: Misfire) -> int | None:
@@ -159,7 +165,32 @@ def _first_in_budget(times: Times, planned: int, newest: int, now: int, misfire:
     return first
 
 
-def _skips(times: Times, start: int, end: int, reason: str) -> tuple[Skip, ...]:
+def _skips(times: Times, start: int, end: int, reason: str) -> Sequence[Skip]:
+    """The planned instants from `start` up to before `end`, passed over; those that clock changes take out, as that."""
+    steps: list[Skip] = []
+    at = start
+    for why, first, last, many in _taken_out(times, start, end):
+        steps += _plain(times, at, first, reason)
+        steps.append(Skip(why, (Passed(month(first), first, last, many),)))
+        at = last + 1
+    return [*steps, *_plain(times, at, end, reason)]
+
+
+def _taken_out(times: Times, start: int, end: int) -> Iterator[tuple[str, int, int, int]]:
+    """What clock changes take out, as (why, first, last, how many); neighbours with no fire between them as one."""
+    group: tuple[str, int, int, int] | None = None
+    for at, why in times.skipped_ms(start, end):
+        if group and group[0] == why and month(group[1]) == month(at) and not times.count_ms(group[2], at):
+            group = (why, group[1], at, group[3] + 1)
+            continue
+        if group:
+            yield group
+        group = (why, at, at, 1)
+    if group:
+        yield group
+
+
+def _plain(times: Times, start: int, end: int, reason: str) -> Sequence[Skip]:
     stretches = tuple(by_month(times, start, end))
     return (Skip(reason, stretches),) if stretches else ()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +27,7 @@ from .fire_record import Fire, read_fire
 from .history import History, is_whole
 from .job_key import JobKey
 from .misfire import Misfire, read_misfire
-from .plan import month
+from .plan import following, month
 from .put import Put
 from .times import Times
 from .trigger import Trigger, names_of
@@ -211,7 +210,7 @@ class Schedules:
         for trigger in definition.triggers:
             anchor, calendar = anchors.get(trigger.name), calendars.get(trigger.named_calendar or "")
             times = trigger.times(moment if anchor is None else anchor, calendars)
-            first = times.next_ms(max(moment, stored.passed))
+            first = following(times, max(moment, stored.passed))
             if first is None and not same:
                 raise BadInput(
                     f"trigger {trigger.name!r} of {key} never fires again: {trigger.rule!r}",
@@ -495,15 +494,17 @@ def _stored(
 
 
 def _next_fires(stored: Stored) -> Mapping[str, int]:
-    """When each trigger fires next. That of one in a named calendar may have been put off until it is planned anew."""
-    found = dict(stored.instants("next"))
-    for trigger in stored.instants("next"):
-        if f"calendar:{trigger}" in stored.fields:
-            with suppress(
-                TenureError, ValueError, TypeError
-            ):  # what cannot be read here stays as it is stored
-                at = stored.times(trigger).next_ms(found.pop(trigger) - 1)
-                found |= {} if at is None else {trigger: at}
+    """When each trigger fires next. What is stored is when it is to be visited: also where clocks change, and where its
+    calendar has changed.
+    """
+    found: dict[str, int] = {}
+    for trigger, visit in stored.instants("next").items():
+        try:
+            fire = stored.times(trigger).next_ms(visit - 1)
+        except (TenureError, ValueError, TypeError):
+            fire = visit  # what cannot be read here
+        if fire is not None:
+            found[trigger] = fire
     return found
 
 

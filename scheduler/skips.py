@@ -16,6 +16,8 @@ SENTENCES: Mapping[str, str] = {
     "misfire": "it was found too late, and the misfire policy says not to run what is late",
     "coalesced": "it was overtaken by a newer instant of its trigger, which ran for it too",
     "overlap": "the job of the fire before had not ended, and the overlap policy is skip",
+    "dst_gap": "the clocks went forward over it, and its trigger skips what they leave out",
+    "dst_overlap": "the clocks went back over it: it came twice, and the other pass counts",
     "queue_full": "one fire was waiting for the job before it already",
 }
 

@@ -6,10 +6,11 @@ month costs a trigger of every second no more than an outage of a minute.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from .cron_clock import Clock, WallTimes
+from .cron_clock import Clock, Skipped, WallTimes
 
 SECOND_MS = 1000
 LAST_MS = 4_923_590_400_000
@@ -31,6 +32,10 @@ class Times(Protocol):
         """How many there are from `start_ms` up to before `end_ms`."""
         ...
 
+    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
+        """What would be in that time too, did the clocks not change, and why it is not: planned, and skipped."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Every:
@@ -49,6 +54,9 @@ class Every:
 
     def count_ms(self, start_ms: int, end_ms: int) -> int:
         return max(0, self._before(end_ms) - self._before(start_ms))
+
+    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
+        return iter(())
 
     @property
     def _last(self) -> int:
@@ -82,6 +90,12 @@ class Read:
     def count_ms(self, start_ms: int, end_ms: int) -> int:
         return self.clock.count(self.readings, self._second_from(start_ms), self._second_from(end_ms))
 
+    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
+        start, end = self._second_from(start_ms), self._second_from(end_ms)
+        for plan in self.clock.skipped(self.readings, start, end):
+            assert plan.skipped
+            yield plan.instant * SECOND_MS + self.fraction_ms, plan.skipped
+
     def _second_from(self, ms: int) -> int:
         return -((self.fraction_ms - ms) // SECOND_MS)
 
@@ -108,6 +122,9 @@ class Within:
     def count_ms(self, start_ms: int, end_ms: int) -> int:
         return self.times.count_ms(max(start_ms, self.start_ms), max(min(end_ms, self.end_ms), self.start_ms))
 
+    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
+        return self.times.skipped_ms(max(start_ms, self.start_ms), min(end_ms, self.end_ms))
+
 
 @dataclass(frozen=True, slots=True)
 class From:
@@ -129,6 +146,9 @@ class From:
         first = start_ms <= self.first_ms < end_ms
         later = max(start_ms, self.first_ms + 1)
         return first + (self.times.count_ms(later, end_ms) if later < end_ms else 0)
+
+    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
+        return self.times.skipped_ms(max(start_ms, self.first_ms + 1), end_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +172,11 @@ class AtMost:
 
     def count_ms(self, start_ms: int, end_ms: int) -> int:
         return max(0, min(self.limit, self._before(end_ms)) - min(self.limit, self._before(start_ms)))
+
+    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
+        for at, why in self.times.skipped_ms(max(start_ms, self.start_ms), end_ms):
+            if self._before(at) < self.limit:
+                yield at, why
 
     def _before(self, end_ms: int) -> int:
         return self.times.count_ms(self.start_ms, max(end_ms, self.start_ms))

@@ -22,14 +22,17 @@ ALL_HOURS, ALL_MONTHS = frozenset(range(24)), frozenset(range(1, 13))
 
 Instants = Callable[[int, int], Sequence[int]]
 """Those after one instant, up to and with another."""
+TakenOut = Callable[[int, int], Sequence[tuple[int, str]]]
+"""So too: what is planned and does not fire because the clocks change, and why."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a trigger is given, and when it fires."""
+    """What a trigger is given, when it fires, and what clock changes take out of that."""
 
     given: Mapping[str, Any]
     instants: Instants
+    taken_out: TakenOut = lambda after, until: ()
 
     def trigger(self, name: str) -> Trigger:
         return Trigger(name, **self.given)
@@ -55,6 +58,23 @@ def walked(tz: str, meaning: Meaning, dst: str, left_out: Callable[[date], bool]
         return [ms(at) for at in fires if not left_out(at.astimezone(zone).date())]
 
     return lambda after, until: year()[bisect_right(year(), after) : bisect_right(year(), until)]
+
+
+def walked_out(tz: str, meaning: Meaning, dst: str, left_out: Callable[[date], bool]) -> TakenOut:
+    @cache
+    def year() -> list[tuple[int, str]]:
+        _, skipped = walk(tz).plan(meaning, dst)
+        zone = walk(tz).zone
+        there = [at.astimezone(zone) for at in skipped if not left_out(at.astimezone(zone).date())]
+        return [(ms(at), "dst_gap" if _after_gap(at) else "dst_overlap") for at in there]
+
+    return lambda after, until: [(at, why) for at, why in year() if after < at <= until]
+
+
+def _after_gap(at: datetime) -> bool:
+    """Whether the clocks have just gone forward."""
+    before = (at.astimezone(UTC) - timedelta(seconds=1)).astimezone(at.tzinfo)
+    return (at.utcoffset() or timedelta()) > (before.utcoffset() or timedelta())
 
 
 @cache
@@ -85,7 +105,7 @@ def at_half_hours(
     given: dict[str, Any] = {"cron": expression, "tz": tz, "dst": dst}
     if calendar is not None:
         given["calendar"] = calendar
-    return Kind(given, walked(tz, meaning, dst, left_out))
+    return Kind(given, walked(tz, meaning, dst, left_out), walked_out(tz, meaning, dst, left_out))
 
 
 def _weekday(day: date) -> bool:

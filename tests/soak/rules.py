@@ -23,7 +23,7 @@ from tenure.scripts.fields import FIELDS
 from tenure.scripts.keys import parse
 from tenure.scripts.states import ENDED
 
-from .planned import MINUTE, Instants, kind_of
+from .planned import MINUTE, Instants, TakenOut, kind_of
 
 Said = tuple[int, str, str]
 """An instant, its outcome and its reason."""
@@ -38,7 +38,16 @@ class Told:
 
     trigger: Trigger
     plan: Instants
+    taken_out: TakenOut
     told: int
+
+    def all(self, after: int, until: int) -> list[int]:
+        """All planned instants, those that clock changes take out too."""
+        return sorted([*self.plan(after, until), *(at for at, _ in self.taken_out(after, until))])
+
+    def with_taken_out(self, said: Sequence[Said], until: int) -> list[Said]:
+        """What is expected, and what clock changes take out up to an instant."""
+        return sorted([*said, *((at, "skipped", why) for at, why in self.taken_out(self.told, until))])
 
 
 @dataclass
@@ -112,7 +121,7 @@ class Rules:
             for key, schedule in of.schedules.items()
             if not schedule.paused
             for name, one in schedule.triggers.items()
-            if (due := one.plan(one.told, now))
+            if (due := one.all(one.told, now))
         ]
 
     def of(self, tenant: str) -> Tenant:
@@ -133,9 +142,10 @@ class Rules:
         triggers: dict[str, Told] = {}
         for trigger in definition.triggers:
             since = max(now, of.latest.get((key, trigger.name), 0))
-            one = triggers[trigger.name] = Told(trigger, kind_of(trigger).instants, since)
+            kind = kind_of(trigger)
+            one = triggers[trigger.name] = Told(trigger, kind.instants, kind.taken_out, since)
             first = int(firsts[trigger.name])
-            *early, begins = one.plan(since, first)
+            *early, begins = one.all(since, first)
             assert begins == first, f"{key} {trigger.name} would begin with {first}, which is not planned"
             assert all(at <= self.latest for at in early), f"{key} {trigger.name} leaves out {early}"
             one.told = early[-1] if early else since
@@ -185,10 +195,14 @@ class Rules:
         passed = [(at, "skipped", "unobserved") for at in unobserved]
         fires = _misfired(due, made, schedule.misfire)
         said = self._read(one, found)
+        until = made
         if schedule.misfire.policy == "fire_all":
             several = [it for it in fires if it[1] != "skipped"][:TAKEN_AT_ONCE]
-            fires = [it for it in fires if not several or it[0] <= several[-1][0]]
+            later = [it for it in fires if several and it[0] > several[-1][0]]
+            fires = [it for it in fires if it not in later]
+            until = later[0][0] - 1 if later else made
         expected = [*passed, *self._after_overlap(tenant, key, name, schedule, fires)]
+        expected = one.with_taken_out(expected, until)
         self._compare(tenant, key, one, said, expected, call.script)
 
     def _observe(self, tenant: str, call: Call[Any], _answer: Any, now: int) -> None:
@@ -201,7 +215,7 @@ class Rules:
         said = self._read(one, found)
         last = said[-1][0]
         assert last <= now
-        expected = [(at, "skipped", DISABLED) for at in one.plan(one.told, last)]
+        expected = one.with_taken_out([(at, "skipped", DISABLED) for at in one.plan(one.told, last)], last)
         self._compare(tenant, key, one, said, expected, call.script)
 
     # -- what is to be expected ---------------------------------------------------------------------------------------
@@ -214,7 +228,7 @@ class Rules:
                 (at, "skipped", _why_passed(of, schedule, at, now, verb)) for at in one.plan(one.told, now)
             ]
             said = self._read(one, self._new_records(tenant, key, name))
-            self._compare(tenant, key, one, said, expected, verb)
+            self._compare(tenant, key, one, said, one.with_taken_out(expected, now), verb)
             one.told = max(one.told, now)
 
     def _after_overlap(
@@ -258,7 +272,9 @@ class Rules:
         said: list[Said] = []
         for record in records:
             first, outcome, reason, _job, _at, _scheduler, until, count = record.split(" ")
-            instants = one.plan(int(first) - 1, int(first if until == "-" else until))
+            low, high = int(first) - 1, int(first if until == "-" else until)
+            taken_out = [at for at, why in one.taken_out(low, high) if why == reason]
+            instants = taken_out if reason.startswith("dst_") else one.plan(low, high)
             assert len(instants) == int(count), f"{record!r} stands for {len(instants)} planned instants"
             assert instants[0] == int(first), f"{record!r} begins before the first planned instant"
             assert until in ("-", str(instants[-1])), f"{record!r} ends after the last planned instant"
