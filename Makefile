@@ -15,7 +15,7 @@ help:
 	@echo "make test    lint, types, and all tests on every kind of server; single legs: lint fakeredis cluster redis suite"
 	@echo "make soak    the tests that draw samples, with many: an hour on two cores (ARGS='tests/test_cron_brute.py' only those)"
 	@echo "make mutants what the tests notice: each small mistake in the Lua scripts, one by one (ARGS='--sample 60' tries 60)"
-	@echo "make bench   figures of this machine: the scripts, one worker, pages of jobs, the cron engine"
+	@echo "make bench   figures of this machine: the scripts, one worker, pages of jobs, the cron engine, the scheduler"
 	@echo "make clean   remove what these made"
 
 demo: .venv/demo.ready
@@ -66,6 +66,7 @@ bench: .venv/test.ready
 	@$(BIN)/python -m bench.worker
 	@$(BIN)/python -m bench.queries 100000 10000 1000
 	@$(BIN)/python -m bench.cron
+	@$(BIN)/python -m bench.schedules --stored 10000 --due 1000 --seconds 10
 	@$(BIN)/python -m bench.memory
 	@$(BIN)/python -m bench.flat --quick
 	@$(BIN)/python -m bench.lean

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +84,7 @@ class Scheduler:
                 if isinstance(answer, TenureError):
                     raise answer
                 news += answer
-            ledger.index.put(news)
+            ledger.index.put(_latest(news))
             skip += len(triggers) - fired  # those stay where they are, at the head
             if len(triggers) < TRIGGERS:
                 return
@@ -211,6 +211,11 @@ def _items(step: Skip | Fire, tenant: str, key: str, definition: Definition, tri
 def _news(tenant: str, reply: Any) -> list[News]:
     _, told, earliest, version = reply
     return [visit(tenant, earliest, version), *views.news(tenant, told)]
+
+
+def _latest(news: Iterable[News]) -> Iterable[News]:
+    """The last word on each queue: all that was said before it is passed over."""
+    return {one.queue: one for one in sorted(news, key=lambda one: one.version)}.values()
 
 
 def _replan_call(ledger: Ledger, calendar: str) -> Call[list[News]]:
