@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tenure.lease.jobs import REAP
@@ -628,6 +630,46 @@ def test_only_a_checkpoint_moves_what_is_done_and_a_total_may_come_without(ledge
     assert after
     assert (before.done, before.total) == (None, 9)
     assert (after.done, after.total) == (5, 9)
+
+
+def test_a_checkpoint_takes_the_place_of_what_was_under_way(ledger: Ledger) -> None:
+    lease = running(ledger, fields={"background": "1"})
+    ledger.report(lease, doing=9, total=40)
+
+    ledger.report(lease, cursor=b"c", done=10)
+
+    progress = view(ledger, lease).progress
+    assert progress
+    assert (progress.done, progress.doing) == (10, None)
+
+
+def test_the_curve_of_a_long_task_stays_in_a_bounded_place(ledger: Ledger) -> None:
+    lease = running(ledger, fields={"background": "1"})
+    for done in range(1, 301):
+        ledger.at(START + 100 * done).report(lease, cursor=b"c", done=done)
+
+    progress = view(ledger, lease).progress
+    assert progress
+    assert progress.samples == tuple((100 * done, done) for _, done in progress.samples)
+    steps = [done for _, done in progress.samples]
+    assert 32 <= len(steps) <= 64
+    assert (steps[0], steps[-1]) == (1, 300)
+    assert steps == sorted(set(steps))
+    recent = [done for done in steps if done >= 150]
+    assert max(after - before for before, after in pairwise(recent)) <= 16, "the half that an ETA is made from"
+
+
+def test_a_retry_says_once_where_it_goes_on_and_its_next_chunk_does_not(ledger: Ledger) -> None:
+    lease = running(ledger, fields={"background": "1"})
+    ledger.settle(lease, NextChunk(b"c", done=1, total=9))
+    ledger.settle(claim(ledger), Fail("broken"))
+    for done in (2, 3):
+        ledger.settle(claim(ledger), NextChunk(b"c", done=done, total=9))
+    claim(ledger)
+
+    progress = ledger.get(lease.id, lines=10).progress
+    assert progress
+    assert [text for _, _, text in progress.lines] == ["attempt 2 goes on from 1 of 9"]
 
 
 @pytest.mark.parametrize(("named", "done"), [({"total": 40}, 40), ({}, 10)])

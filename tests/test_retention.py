@@ -45,7 +45,8 @@ def succeed_one(ledger: Ledger, **job: Any) -> str:
 
 
 def test_a_succeeded_job_goes_after_a_day_and_leaves_nothing(ledger: Ledger, at: At, store: Store) -> None:
-    lease = running(ledger, args=b"a" * 100, idempotency_key="key", fields={"background": "1"})
+    lease = running(ledger, args=b"a" * 5_000, idempotency_key="key", fields={"background": "1"})
+    assert [key for key in store.dump() if ":b:" in key and lease.id in key], "long arguments have a key"
     ledger.report(lease, doing=1, total=2, lines=["hello"])
     ledger.settle(lease, NextChunk(b"c" * 100, done=1, total=2))
     ledger.settle(claim(ledger), Fail("no luck", stack="here"))
@@ -118,6 +119,16 @@ def test_a_slice_goes_at_a_time_and_the_reaper_comes_again_for_the_rest(ledger: 
 
     assert left == [250, 50, 0]
     assert ledger.get_many(ids[:100]) == []
+
+
+def test_a_slice_is_of_all_states_together(ledger: Ledger, at: At) -> None:
+    succeed_many(ledger, 150)
+    for _ in range(150):
+        canceled(ledger)
+
+    at(START + DAY_MS).reap()
+
+    assert sum(ledger.counts().values()) == 100
 
 
 def test_what_is_over_the_number_goes_first_of_all(ledger: Ledger) -> None:

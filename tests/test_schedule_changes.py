@@ -226,6 +226,13 @@ def test_what_is_due_when_it_is_stored_paused_is_recorded_as_that(ledger: Ledger
     assert [one.verb for one in stored.revisions(KEY)] == ["pause", "put"]
 
 
+def test_the_newest_hundred_revisions_are_kept(ledger: Ledger, stored: Schedules) -> None:
+    for nth in range(104):
+        stored.put(KEY, Task("reports.daily", lambda: None, priority=nth % 2), EVERY_MINUTE)
+
+    assert [one.number for one in stored.revisions(KEY)] == [*range(105, 5, -1)]
+
+
 def test_enabled_as_it_is_changes_nothing(ledger: Ledger, stored: Schedules, store: Store) -> None:
     with store.unchanged():
         stored.put(KEY, TASK, EVERY_MINUTE, enabled=True)
