@@ -656,7 +656,9 @@ def test_the_curve_of_a_long_task_stays_in_a_bounded_place(ledger: Ledger) -> No
     assert (steps[0], steps[-1]) == (1, 300)
     assert steps == sorted(set(steps))
     recent = [done for done in steps if done >= 150]
-    assert max(after - before for before, after in pairwise(recent)) <= 16, "the half that an ETA is made from"
+    assert max(after - before for before, after in pairwise(recent)) <= 16, (
+        "the half that an ETA is made from"
+    )
 
 
 def test_a_retry_says_once_where_it_goes_on_and_its_next_chunk_does_not(ledger: Ledger) -> None:
