@@ -30,6 +30,7 @@ from .switch import Scheduling
 from .times import LAST_MS
 
 TRIES = 5
+PAGE = 500
 REASON = "rq-scheduler is in charge"
 AGAIN = "it was added again meanwhile, and is not fired twice"
 Gated = Callable[[OldProcess], None]
@@ -201,7 +202,9 @@ class HandOver:
     def _copy(self, found: Read) -> None:
         parked = self.store.parked()
         kept = {str(job.key) for job in parked}
-        for move in found.moves:
+        for number, move in enumerate(found.moves):
+            if number % PAGE == 0:
+                self.store.keep_lock()
             self._put(move)
         for key in set(found.gone) - kept:
             self.schedules.delete(key)

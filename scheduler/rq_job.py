@@ -104,8 +104,9 @@ def read_job(job_id: str, row: Mapping[bytes, bytes], due_ms: int) -> OldJob:
 
 
 def with_repeat(meta: bytes, left: int) -> bytes:
-    """The meta of a row, with another number of fires left. Raises BadPayload."""
-    return write_pickle({**cast("dict[str, Any]", read_pickle(meta)), "repeat": left})
+    """The meta of a row, with another number of fires left, as its serializer writes it. Raises BadPayload."""
+    changed = {**cast("dict[str, Any]", _value(meta)), "repeat": left}
+    return json.dumps(changed).encode() if _is_json(meta) else write_pickle(changed)
 
 
 def _meta(data: bytes) -> tuple[Mapping[str, Any], str]:
@@ -135,12 +136,16 @@ def _call(data: bytes) -> tuple[str, Sequence[Any], Mapping[str, Any], str]:
 
 def _value(data: bytes) -> Any:
     """As one of RQ's two serializers has written it. Raises BadPayload."""
-    if data[:1] in (b"[", b"{"):
+    if _is_json(data):
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as exc:
             raise BadPayload(f"it is no JSON: {exc!s:.80}") from None
     return read_pickle(data)
+
+
+def _is_json(data: bytes) -> bool:
+    return data[:1] in (b"[", b"{")
 
 
 def _key(job_id: str, queue: str, function: str, data: bytes, when: Mapping[str, object]) -> JobKey:

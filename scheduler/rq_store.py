@@ -25,6 +25,7 @@ from rq.defaults import RQ_KEY_PREFIX
 
 from ..scripts.errors import Conflict
 from .rq_job import OldJob, read_job, with_repeat
+from .times import LAST_MS
 
 SCHEDULED = "rq:scheduler:scheduled_jobs"
 LOCK = "rq:scheduler_lock"
@@ -91,8 +92,7 @@ class OldStore:
         until = time.monotonic() + patience_s
         while not self.redis.set(LOCK, self._lock_value, nx=True, ex=LOCK_S):
             if self.holds_lock():
-                if self.redis.ttl(LOCK) >= 0:  # else it stays for good
-                    self.redis.expire(LOCK, LOCK_S)
+                self.keep_lock()
                 return
             if time.monotonic() > until:
                 raise Conflict(
@@ -100,6 +100,17 @@ class OldStore:
                     hint="try again then",
                 )
             time.sleep(0.05)
+
+    def keep_lock(self) -> None:
+        """Hold it for another minute, unless it stays for good."""
+        if self.holds_lock() and self.redis.ttl(LOCK) >= 0:
+            self.redis.expire(LOCK, LOCK_S)
+
+    def lock_is(self) -> str:
+        """Who has the old schedulers' lock, in words."""
+        if self.holds_lock():
+            return "Tenure's: no old scheduler fires"
+        return "an old scheduler's" if self.redis.exists(LOCK) else "free"
 
     def holds_lock(self) -> bool:
         """Whether no old scheduler fires, because of this tenant's hand-over or of one that is over for good."""
@@ -180,7 +191,9 @@ class OldStore:
 
     def _read(self, zset: str, key_of: Any) -> Sequence[OldJob]:
         listed = cast("list[tuple[bytes, float]]", self.redis.zrange(zset, 0, -1, withscores=True))
-        return self._of([(job_id.decode(), int(score) * 1000) for job_id, score in listed], key_of)
+        return self._of(
+            [(job_id.decode(errors="replace"), _due_ms(score)) for job_id, score in listed], key_of
+        )
 
     def _of(self, listed: Sequence[tuple[str, int]], key_of: Any) -> Sequence[OldJob]:
         found: list[OldJob] = []
@@ -194,6 +207,11 @@ class OldStore:
                 read_job(job_id, row, due) for (job_id, due), row in zip(page, rows, strict=True) if row
             ]
         return found
+
+
+def _due_ms(score: float) -> int:
+    """Whole seconds, as epoch ms; what is beyond all times is the end of them, and refused for that later."""
+    return int(min(max(score, 0.0), LAST_MS / 1000)) * 1000
 
 
 def _row_key(job_id: str) -> str:

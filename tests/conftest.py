@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from redis import Redis
 
 from tenure.testing import Server
 
@@ -89,3 +90,16 @@ def memory(request: pytest.FixtureRequest) -> Callable[[], bool]:
         return fill is not None
 
     return is_full
+
+
+@pytest.fixture
+def old_url(tenure_server: Server) -> Iterator[str]:
+    """A database of its own on the test's server: the keys of rq-scheduler have no prefix to tell tests apart."""
+    if tenure_server.kind not in ("embedded", "redis"):
+        pytest.skip("rq-scheduler needs a plain server, and the tests one of their own")
+    url = f"{tenure_server.url}?db=9"
+    redis = Redis.from_url(url)
+    redis.flushdb()
+    yield url
+    redis.flushdb()
+    redis.close()

@@ -17,7 +17,7 @@ from tenure.scheduler.rq_hand_over import HandOver
 from tenure.scheduler.rq_moves import Reading
 from tenure.scheduler.rq_store import LOCK, SCHEDULED, OldStore
 from tenure.scripts.errors import BadInput, Conflict
-from tenure.testing import Server, wait_until
+from tenure.testing import wait_until
 
 from .given import Store
 from .test_plain_pickle import Bomb
@@ -30,14 +30,9 @@ NOTHING = "old_scheduler.nothing"
 
 
 @pytest.fixture
-def old_redis(tenure_server: Server) -> Iterator[Redis]:
-    """A database of its own on the test's server: rq-scheduler's keys have no prefix to tell tests apart."""
-    if tenure_server.url is None or tenure_server.kind == "cluster":
-        pytest.skip("rq-scheduler needs a plain server")
-    redis = Redis.from_url(f"{tenure_server.url}?db=9")
-    redis.flushdb()
+def old_redis(old_url: str) -> Iterator[Redis]:
+    redis = Redis.from_url(old_url)
     yield redis
-    redis.flushdb()
     redis.close()
 
 
@@ -497,6 +492,68 @@ def test_a_second_tenant_may_follow_one_that_has_frozen_the_old_scheduler(
 
     assert list(other.over().schedules) == ["other"]
     assert not old.acquire_lock()
+
+
+def test_what_is_added_while_tenure_fires_is_taken_by_going_back_and_over(
+    old: Any, hand_over: HandOver
+) -> None:
+    old.cron("30 3 * * *", NOTHING, id="nightly")
+    hand_over.read(UTC_READING)
+    hand_over.over()
+    late = ahead(seconds=-5)
+    old.enqueue_at(late, NOTHING, job_id="added")
+    old.enqueue_at(ahead(hours=1), NOTHING, job_id="later")
+
+    hand_over.back()
+    done = hand_over.over()
+
+    assert done.made_up == [("added", ms(late))]
+    assert list(done.schedules) == ["added", "later", "nightly"]
+
+
+def test_what_is_added_again_half_way_over_loses_no_instant(
+    old: Any, hand_over: HandOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = ahead(seconds=-5)
+    old.schedule(late, NOTHING, interval=600, id="every")
+    hand_over.read(UTC_READING)
+    with monkeypatch.context() as patch:
+        patch.setattr(HandOver, "_enable", dying)
+        with pytest.raises(Died):
+            hand_over.over()
+    old.schedule(ahead(minutes=5), NOTHING, interval=600, id="every")
+
+    assert hand_over.over().made_up == [("every", ms(late))]
+
+
+def test_what_was_made_up_for_is_not_given_back_though_no_scheduler_has_moved_it(
+    old: Any, hand_over: HandOver
+) -> None:
+    cron = old.cron("*/2 * * * * * *", NOTHING, id="cron")
+    hand_over.read(UTC_READING)
+    wait_until(lambda: time.time() > scores(old.connection)[cron.id] + 0.1, "an instant of the copy to pass")
+
+    made_up = [at for _, at in hand_over.over().made_up]
+    hand_over.back()
+
+    assert made_up
+    assert scores(old.connection)[cron.id] * 1000 == made_up[-1] + 2000
+
+
+def test_a_copy_whose_old_job_has_only_due_instants_left_fires_no_more(
+    old: Any, hand_over: HandOver, app: Tenure
+) -> None:
+    """The old one has drifted: it has fired twice of three times, and the copy has an instant ahead."""
+    job = old.schedule(ahead(hours=1), NOTHING, interval=3600, repeat=3, id="thrice")
+    hand_over.read(UTC_READING)
+    job.meta["repeat"] = 1
+    job.save_meta()
+    late = ms(ahead(seconds=-5))
+    old.connection.zadd(SCHEDULED, {job.id: late // 1000})
+
+    assert hand_over.over().made_up == [("thrice", late)]
+    assert names(app) == []
+    assert [job.fire_time for job in app.jobs.list(tenant="acme").items] == [late]
 
 
 def dying(*args: Any, **options: Any) -> Any:

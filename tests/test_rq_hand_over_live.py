@@ -106,16 +106,14 @@ class Sides:
 
 
 @pytest.fixture
-def sides(tenure_server: Server, tenure_namespace: str, app: Tenure, tmp_path: Path) -> Iterator[Sides]:
-    if tenure_server.url is None or tenure_server.kind == "cluster":
-        pytest.skip("rq-scheduler needs a plain server")
-    url = f"{tenure_server.url}?db=9"
-    redis = Redis.from_url(url)
-    redis.flushdb()
+def sides(
+    tenure_server: Server, tenure_namespace: str, app: Tenure, old_url: str, tmp_path: Path
+) -> Iterator[Sides]:
+    redis = Redis.from_url(old_url)
     env = {
-        "TENURE_REDIS_URL": tenure_server.url,
+        "TENURE_REDIS_URL": tenure_server.url or "",
         "TENURE_NAMESPACE": tenure_namespace,
-        "TENURE_RQ_URL": url,
+        "TENURE_RQ_URL": old_url,
         "TZ": "UTC",
     }
     with pytest.MonkeyPatch.context() as patch:
@@ -123,11 +121,10 @@ def sides(tenure_server: Server, tenure_namespace: str, app: Tenure, tmp_path: P
         patch.delitem(sys.modules, "old_scheduler", raising=False)  # its application reads the settings anew
         patch.syspath_prepend(str(Path(__file__).parent))
         time.tzset()
-        found = Sides(app, Cli(env, tmp_path), url, tmp_path, rq_scheduler.Scheduler(connection=redis))
+        found = Sides(app, Cli(env, tmp_path), old_url, tmp_path, rq_scheduler.Scheduler(connection=redis))
         yield found
         end_all(found.started)
     time.tzset()
-    redis.flushdb()
     redis.close()
 
 

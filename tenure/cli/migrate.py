@@ -194,7 +194,7 @@ def status(app_name: str | None, tenant: str, as_json: bool) -> None:
         store = hand_over.store
         living, planned, parked = store.processes(), store.jobs(), store.parked()
         enabled = hand_over.schedules_fire
-        state = hand_over.state
+        state, lock = hand_over.state, store.lock_is()
     fields = {
         "tenant": tenant,
         "state": {
@@ -205,6 +205,7 @@ def status(app_name: str | None, tenant: str, as_json: bool) -> None:
         }[state],
         "scheduling": "enabled" if enabled else "disabled",
         "oldSchedulers": [one.name for one in living],
+        "lock": lock,
         "oldJobs": len(planned),
         "handedOver": len(parked),
         "active": [job.id for job in planned if job.active],

@@ -13,7 +13,6 @@ from rq.cron import CronScheduler
 
 from tenure import Tenure
 from tenure.cli.migrate import local_zone
-from tenure.testing import Server
 
 from .terminal import Cli
 
@@ -25,18 +24,9 @@ APP = {"TENURE_APP": "shop:app"}
 
 
 @pytest.fixture
-def old_url(tenure_server: Server) -> str:
-    if tenure_server.url is None or tenure_server.kind == "cluster":
-        pytest.skip("rq-scheduler needs a plain server")
-    return f"{tenure_server.url}?db=9"
-
-
-@pytest.fixture
 def old(old_url: str) -> Iterator[Any]:
     redis = Redis.from_url(old_url)
-    redis.flushdb()
     yield rq_scheduler.Scheduler(connection=redis, interval=1)
-    redis.flushdb()
     redis.close()
 
 
@@ -76,6 +66,7 @@ def test_read_over_and_back_in_their_order(tenure: Cli, old: Any, app: Tenure) -
     )
     assert [made["jobKey"] for made in over.json["madeUp"]] == ["hourly"]
     assert "tenure fires" in done
+    assert "Tenure's: no old scheduler fires" in done
     assert "hourly" in back.out
     assert "no old scheduler lives: start it" in back.err
     assert [one.code for one in (dry, read, over, back)] == [0, 0, 0, 0]
