@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from ..lease.context import check_labels, check_record, check_text, check_trace
-from ..lease.filters import Q_LIMIT, Filters
+from ..lease.filters import Q_LIMIT, Filters, check_range
 from ..lease.instants import parse_instant, to_ms
 from ..lease.jobs import Page
 from ..lease.listing import list_jobs
@@ -56,6 +56,8 @@ def read_page(app: App, query: Fields, tasks: Collection[str] | None, *, backgro
         "fingerprint": _checked(query, "fingerprint", str, lambda value: Filters(fingerprint=value)),
         "background": background,
     }
+    with query.checking("createdTo"):
+        check_range("createdFrom", found["created_from"], "createdTo", found["created_to"])
     query.done()
     filters: Filters | None = None
     with query.checking("q"):  # all others have been checked

@@ -10,6 +10,7 @@ from ..scripts.errors import BadInput
 from ..scripts.loader import Arg
 from ..scripts.states import State
 from .context import Record, check_labels, check_record, check_text, check_trace, is_text, pack_record
+from .instants import rfc3339
 from .payload import digest
 
 Q_LIMIT = 200
@@ -57,6 +58,8 @@ class Filters:
             if getattr(self, name) is not None:
                 check(getattr(self, name))
         check_labels(self.labels)
+        check_range("created_from", self.created_from, "created_to", self.created_to)
+        check_range("ended_from", self.ended_from, "ended_to", self.ended_to)
         for name in ("q", "error"):
             words = getattr(self, name)
             if words is not None and not is_text(words, 1, Q_LIMIT):
@@ -142,6 +145,15 @@ class Filters:
             yield "is", "background", "1"
         if self.error is not None:
             yield "error", "", _lower(self.error)  # costs most, so it comes last
+
+
+def check_range(since: str, low: int | None, before: str, high: int | None) -> None:
+    """Refuse a range of instants (epoch ms) that nothing can be in."""
+    if low is not None and high is not None and low > high:
+        raise BadInput(
+            f"{since} {rfc3339(low)} is later than {before} {rfc3339(high)}: nothing can be between them",
+            hint="exchange the two, or leave one out",
+        )
 
 
 def _lower(words: str) -> str:

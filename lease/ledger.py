@@ -275,7 +275,7 @@ class Ledger:
             "reason": reason,
             "by": by,
         }
-        return self._by_hand("reschedule", args)
+        return self._by_hand(job_id, "reschedule", args)
 
     def cancel(self, job_id: str, reason: str = "", by: str = "") -> str:
         """Cancel a job; answers the state it was in. A running one loses its right to write at once."""
@@ -288,10 +288,7 @@ class Ledger:
     def _cancel(self, verb: str, job_id: str, reason: str, by: str) -> str:
         check_word(by, reason)
         args: dict[str, Arg] = {"verb": verb, "id": job_id, "reason": reason, "by": by}
-        try:
-            before, news = self.scripts.run(self._call("cancel", args, tuple))
-        except NotFound:
-            raise self._not_found(job_id) from None
+        before, news = self._of_job(job_id, "cancel", args)
         self.index.put(views.news(self.tenant, news))
         return str(before.decode())
 
@@ -333,7 +330,7 @@ class Ledger:
             "by": by,
             "force": "1" if force else "",
         }
-        generation_begun, news = self.scripts.run(self._call("retry", fields, tuple))
+        generation_begun, news = self._of_job(job_id, "retry", fields)
         self.index.put(views.news(self.tenant, news))
         return int(generation_begun)
 
@@ -345,12 +342,18 @@ class Ledger:
         """
         check_word(by, note)
         args: dict[str, Arg] = {"id": job_id, "happened": "1" if happened else "0", "remark": note, "by": by}
-        return self._by_hand("confirm", args)
+        return self._by_hand(job_id, "confirm", args)
 
-    def _by_hand(self, script: str, args: Mapping[str, Arg]) -> bool:
-        changed, news = self.scripts.run(self._call(script, args, tuple))
+    def _by_hand(self, job_id: str, script: str, args: Mapping[str, Arg]) -> bool:
+        changed, news = self._of_job(job_id, script, args)
         self.index.put(views.news(self.tenant, news))
         return bool(changed == b"1")
+
+    def _of_job(self, job_id: str, script: str, args: Mapping[str, Arg]) -> tuple[Any, ...]:
+        try:
+            return self.scripts.run(self._call(script, args, tuple))
+        except NotFound:
+            raise self._not_found(job_id) from None
 
     def get(self, job_id: str, lines: int = 0) -> JobView:
         """One job, with its history and the newest `lines` log lines. Raises NotFound."""

@@ -117,6 +117,12 @@ def filters_of(conditions: ReplayConditions, now: Callable[[], int]) -> Filters:
     if status not in FAILED:
         raise BadInput(f"status {status!r:.40} cannot be replayed", hint=f"one of: {', '.join(FAILED)}")
     task, ages = conditions.get("task"), {name: _age(conditions, name) for name in ("min_age", "max_age")}
+    if ages["min_age"] is not None and ages["max_age"] is not None and ages["min_age"] > ages["max_age"]:
+        raise BadInput(
+            f"min_age {conditions.get('min_age')!s:.40} is more than max_age {conditions.get('max_age')!s:.40}: no job "
+            "can be that old",
+            hint="exchange the two, or leave one out",
+        )
     read_at = now() if any(age is not None for age in ages.values()) else 0
     oldest, youngest = ages["max_age"], ages["min_age"]
     return Filters(

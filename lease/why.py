@@ -207,7 +207,7 @@ def _paused(job: JobView) -> Said:
     since, by, text = suspension(f"its instance {job.instance}", job.flag)
     if since is None:
         return None, by, f"It is paused and goes on in a moment: {text}.", None, ("skip ID",)
-    left = f"Then it is due after {_seconds(job.remaining_ms or 0)}."
+    left = f"Then it is due after {_seconds(job.remaining_ms or 0)}.{_latest_start(job)}"
     text = f"It is paused until its instance is resumed: {text}. {left}"
     return since, by, text, None, ("instances resume", "skip ID")
 
@@ -215,6 +215,7 @@ def _paused(job: JobView) -> Said:
 def _instance_suspended(job: JobView) -> Said:
     since, by, text = suspension(f"its instance {job.instance}", job.flag)
     text = f"It is paused as soon as the walk over the instance's jobs, or a claim, comes by: {text}."
+    text += _latest_start(job)
     return since, by, text, None, ("instances resume", "skip ID")
 
 
@@ -222,6 +223,22 @@ def _instance_ended(job: JobView) -> Said:
     since, by, text = suspension(f"its instance {job.instance}", job.flag)
     text = f"It is canceled as soon as the walk over the instance's jobs, or a claim, comes by: {text}."
     return since, by, text, None, ("cancel ID",)
+
+
+def _latest_start(job: JobView) -> str:
+    """What becomes of a latest start during a pause: it stands, and counts from the resume on."""
+    if job.start_by is None or job.attempts:
+        return ""
+    due = job.read_at + (job.remaining_ms or 0)
+    if job.start_by <= due:
+        return (
+            f" Its latest start is {rfc3339(job.start_by)}, which a pause does not move: resumed now it would not "
+            "start in time and be dead (expired)."
+        )
+    return (
+        f" Its latest start is {rfc3339(job.start_by)}, which a pause does not move: it does not expire while it is "
+        "paused, but resumed too late it is dead (expired)."
+    )
 
 
 def suspension(whose: str, flag: InstanceFlag | None) -> tuple[int | None, str | None, str]:
@@ -263,8 +280,9 @@ _OUTCOMES: dict[bool | None, tuple[str, tuple[str, ...]]] = {
 
 
 def _canceled(job: JobView) -> Said:
-    text = f"It was canceled{f': {job.reason}' if job.reason else ''}."
-    return job.finished_at, None, text, None, ("retry ID",)
+    by = job.history[-1].by if job.history else None  # whoever did it last did this
+    text = f"It was canceled{f' by {by}' if by else ''}{f': {job.reason}' if job.reason else ''}."
+    return job.finished_at, by, text, None, ("retry ID",)
 
 
 def _unknown(job: JobView) -> Said:

@@ -11,6 +11,12 @@ _DO = {
     InstanceState.SUSPENDED: ("resume", "end"),
     InstanceState.ENDED: (),
 }
+_WALKED = {
+    InstanceState.NORMAL: "none of its jobs is held back by it",
+    InstanceState.SUSPENDED: "those of pausable tasks are paused, others go on",
+    InstanceState.ENDED: "those of tasks that are cleared on end are canceled, others go on",
+}
+"""What the walk over an instance's jobs has brought about when it is over."""
 VERDICTS = tuple(f"instance_{state}" for state in InstanceState)
 
 
@@ -25,18 +31,22 @@ def why_instance(view: InstanceView) -> Why:
     normal = flag.state is InstanceState.NORMAL
     checks = (
         Check("flag", "ok" if normal else "no", f"it is {flag.state}"),
-        Check("walk", "no" if flag.walking else "ok", _walk(flag.walking)),
+        Check("walk", "no" if flag.walking else "ok", _walk(view)),
         Check("jobs", "ok", _jobs(view)),
     )
     commands = tuple(f"tenure instances {verb} {as_argument(view.id)}" for verb in _DO[flag.state])
-    follow = f"; {_walk(flag.walking)}" if flag.walking or since is not None else ""
+    follow = f"; {_walk(view)}" if view.states and (flag.walking or since is not None) else ""
     said = f"{text}{follow}; {_jobs(view)}."
     following = view.next_due if view.next_due is not None and view.next_due > view.read_at else None
     return Why(f"instance {view.id}", f"instance_{flag.state}", since, by, said, checks, following, commands)
 
 
-def _walk(walking: bool) -> str:
-    return "its jobs are being brought after it" if walking else "all its jobs have followed"
+def _walk(view: InstanceView) -> str:
+    if view.flag.walking:
+        return "its jobs are being brought after it"
+    if not view.states:
+        return "there are no jobs to be brought after it"
+    return _WALKED[view.flag.state]
 
 
 def _jobs(view: InstanceView) -> str:

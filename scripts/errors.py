@@ -9,7 +9,7 @@
     ├── NotAllowed          a binding does not let this user work on that record
     ├── NotFound            no such job, schedule or lease in this tenant
     ├── Conflict            the state of things forbids it
-    │   ├── KeyReused       the idempotency key belongs to a job with other arguments
+    │   ├── KeyReused       the idempotency key belongs to a job of another task or with other arguments
     │   ├── WrongState      the operation is not in the state table
     │   ├── InstanceEnded   an instance that has ended is not suspended or resumed, and its cleared jobs not retried
     │   ├── OutcomeHappened a call outside has happened, as a person confirmed: it is not sent again

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -82,6 +83,17 @@ def test_other_arguments_under_the_same_key_are_refused(ledger: Ledger, store: S
 
     with store.unchanged(), pytest.raises(KeyReused, match=f"job {first.id} \\(report, pending\\)"):
         ledger.enqueue(NewJob("report", b"others", idempotency_key="order-7"))
+
+
+def test_a_key_of_a_job_of_another_task_says_so(ledger: Ledger, store: Store) -> None:
+    first = ledger.enqueue(NewJob("report", b"args", idempotency_key="order-7"))
+
+    for other, said in (
+        (NewJob("mail", b"args"), "is of another task than mail"),
+        (NewJob("report"), "has other arg"),
+    ):
+        with store.unchanged(), pytest.raises(KeyReused, match=f"job {first.id} .*, which {said}"):
+            ledger.enqueue(replace(other, idempotency_key="order-7"))
 
 
 def test_a_kept_key_still_gives_the_job_after_its_end(ledger: Ledger) -> None:

@@ -226,12 +226,18 @@ def test_a_job_whose_outcome_nobody_knows_is_not_sent_again_unasked(
     assert view(ledger, lease).status == "pending"
 
 
-@pytest.mark.parametrize("act", ["retry", "skip", "reschedule", "confirm"])
-def test_a_job_that_is_not_there_is_not_found(ledger: Ledger, store: Store, act: str) -> None:
+@pytest.mark.parametrize("act", ["get", "retry", "skip", "cancel", "reschedule", "confirm"])
+@pytest.mark.parametrize("job_id", [NOWHERE, "typo"])
+def test_a_job_that_is_not_there_is_not_found_in_the_same_words(
+    ledger: Ledger, store: Store, act: str, job_id: str
+) -> None:
     running(ledger)
 
-    with store.unchanged(), pytest.raises(NotFound, match=NOWHERE):
-        getattr(ledger, act)(NOWHERE, *([True] if act == "confirm" else []))
+    with store.unchanged(), pytest.raises(NotFound) as refused:
+        getattr(ledger, act)(job_id, *([True] if act == "confirm" else []))
+
+    assert str(refused.value) == f"job {job_id!r} is not in the ledger of tenant acme"
+    assert refused.value.hint
 
 
 @pytest.mark.parametrize("seen", [0, 1, 3])

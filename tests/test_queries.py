@@ -132,8 +132,8 @@ def some_filters(chance: random.Random) -> Filters:
         "record": ("order", chance.choice("12")),
         "labels": chance.choice(({"team": "a"}, {"team": "a", "tier": "1"}, {"team": "b"}, {"team": "c"})),
         "q": chance.choice(("no such row", "SLOW", "key-7", "nothing of the kind")),
-        "created_from": START + chance.randrange(50),
-        "created_to": START + chance.randrange(50),
+        "created_from": START + chance.randrange(25),
+        "created_to": START + 25 + chance.randrange(25),
         "background": True,
     }
     names = chance.sample(sorted(choices), chance.randrange(4))
@@ -388,6 +388,16 @@ def test_a_cursor_is_of_one_list(ledger: Ledger) -> None:
         with pytest.raises(BadInput, match=r"is of another list: .* the tenant and the filters of the page"):
             list_jobs(ledger, filters, cursor=cursor)
     assert len(list_jobs(ledger, Filters(instance="i"), cursor=cursor).items) == 2
+
+
+@pytest.mark.parametrize("what", ["created", "ended"])
+def test_a_range_that_nothing_can_be_in_is_refused(ledger: Ledger, what: str) -> None:
+    Filters(**{f"{what}_from": START, f"{what}_to": START})  # type: ignore[arg-type]
+
+    with pytest.raises(BadInput, match=rf"{what}_from 2026.* is later than {what}_to 2026") as refused:
+        Filters(**{f"{what}_from": START + 1, f"{what}_to": START})  # type: ignore[arg-type]
+
+    assert refused.value.hint
 
 
 def test_a_cursor_is_of_one_tenant(ledger: Ledger, ledgers: Ledgers) -> None:

@@ -346,3 +346,12 @@ def test_the_pace_is_checked_before_anything_is_begun(ledger: Ledger, store: Sto
     with store.unchanged():
         assert raises(lambda: Replays(ledger).apply(found.token, rate=201))
         assert raises(lambda: Replays(ledger).apply(found.token, by="a\nb"))
+
+
+def test_ages_that_no_job_can_have_are_refused(ledger: Ledger, store: Store) -> None:
+    with store.unchanged(), pytest.raises(BadInput, match="min_age 2h is more than max_age 1h"):
+        Replays(ledger).preview({"min_age": "2h", "max_age": "1h"})
+    with store.unchanged(), pytest.raises(BadInput, match=r"ended_from .* is later than ended_to"):
+        Replays(ledger).preview(
+            {"ended_from": datetime(2026, 1, 2, tzinfo=UTC), "ended_to": datetime(2026, 1, 1, tzinfo=UTC)}
+        )

@@ -297,13 +297,76 @@ def test_an_instance_tells_of_its_flag_and_of_what_its_jobs_wait_for(ledger: Led
     )
     assert (normal.since, normal.next, normal.do) == (None, START + 5_000, ())
     assert re.search(
-        r"It is suspended since .* by ada \(stock count\); all .* followed; .* 1 pending, 1 paused;",
+        r"It is suspended since .* by ada \(stock count\); those of pausable tasks are paused, others go on; its jobs "
+        r"are: 1 pending, 1 paused;",
         suspended.text,
     )
     assert (suspended.since, suspended.by, suspended.next) == (START + 1_000, "ada", START + 5_000)
     assert suspended.do == ("tenure instances resume order-7", "tenure instances end order-7")
     assert (ended.since, ended.next) == (START + 5_000, None)
     assert "due since" in ended.text
+
+
+def test_an_instance_without_jobs_tells_of_none_that_have_followed(ledger: Ledger) -> None:
+    paused = why_instance(Instances(ledger).pause("order-7", "stock count", "ada"))
+    resumed = why_instance(Instances(ledger).resume("order-7"))
+    ended = why_instance(Instances(ledger).end("order-7"))
+
+    for found in (paused, resumed, ended):
+        assert found.text.endswith("; it has no jobs.")
+        assert "follow" not in found.text
+        assert [check.text for check in found.checks][1] == "there are no jobs to be brought after it"
+
+
+@pytest.mark.parametrize(("verb", "kept"), [("cancel", "not needed"), ("skip", "skipped: not needed")])
+def test_who_canceled_a_job_and_since_when_is_told(ledger: Ledger, at: At, verb: str, kept: str) -> None:
+    lease = dead(ledger)
+    ledger.retry(lease.id, by="bob")
+    getattr(at(START + MINUTE), verb)(lease.id, "not needed", "ada")
+
+    found = why(ledger.get(lease.id))
+
+    assert (found.by, found.since) == ("ada", START + MINUTE)
+    assert found.text == f"It was canceled by ada: {kept}."
+
+
+def test_a_job_that_ended_with_its_instance_names_who_ended_that(ledger: Ledger) -> None:
+    job_id = ledger.enqueue(NewJob("report", fields={"instance": "order-7", "cleared_on_end": "1"})).id
+    Instances(ledger).end("order-7", "sold out", "ada")
+
+    found = why(ledger.get(job_id))
+
+    assert (found.verdict, found.by) == ("state_canceled", "ada")
+
+
+def test_a_latest_start_stands_during_a_pause_and_why_says_so_beforehand(ledger: Ledger, at: At) -> None:
+    fields = {**PAUSABLE, "start_by": "+60000"}
+    now, later = (ledger.enqueue(NewJob("report", when=when, fields=fields)).id for when in (None, "+50000"))
+    Instances(ledger).pause("order-7", by="ada")
+    beyond = at(START + MINUTE)
+
+    said = {
+        job_id: [why(one.get(job_id)).text for one in (ledger, at(START + 20_000), beyond)]
+        for job_id in (now, later)
+    }
+
+    assert ["in time" in text for text in said[now]] == [False, False, True]
+    assert ["in time" in text for text in said[later]] == [False, True, True]
+    assert all(
+        "Its latest start is 2026-09-21T14:14:20.000Z, which a pause does not move" in text
+        for text in said[now]
+    )
+    assert beyond.reap() == [], "it does not expire while it is paused"
+    Instances(beyond).resume("order-7")
+    assert [why(beyond.get(job_id)).verdict for job_id in (now, later)] == ["expired", "expired"]
+    assert sorted(beyond.reap()) == sorted([(now, "dead"), (later, "dead")])
+
+
+def test_a_latest_start_is_nothing_to_a_job_that_was_started(ledger: Ledger) -> None:
+    lease = running(ledger, fields={**PAUSABLE, "start_by": "+60000"})
+    Instances(ledger).pause("order-7")
+
+    assert "latest start" not in why(ledger.get(lease.id)).text
 
 
 def test_an_instance_whose_jobs_have_yet_to_follow_says_so(ledger: Ledger) -> None:

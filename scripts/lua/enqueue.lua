@@ -25,7 +25,8 @@ while at <= #ARGV do
     items[#items + 1] = {id, '1'}
   elseif held and held.digest ~= digest then
     items[#items + 1] = '!KEY_REUSED the idempotency key belongs to job ' .. held.id .. ' (' .. held.task
-      .. ', ' .. held.state .. "), which has other arguments; the key is '" .. get_blob(held, 'unique_key') .. "'"
+      .. ', ' .. held.state .. '), which ' .. (held.task == task and 'has other arguments' or 'is of another task than ' .. task)
+      .. "; the key is '" .. get_blob(held, 'unique_key') .. "'"
   elseif held then
     items[#items + 1] = {held.id, '0'}
   elseif run_at >= BAND then

@@ -70,8 +70,8 @@ _ERRORS: dict[str, tuple[str, str]] = {
     ),
     "CONFLICT": ("the state of things forbids it", "look how it stands now, then decide again"),
     "KEY_REUSED": (
-        "the idempotency key belongs to a job with other arguments",
-        "use another key, or send the same arguments as the first time",
+        "the idempotency key belongs to a job of another task, or with other arguments",
+        "use another key, or send the same task and arguments as the first time",
     ),
     "WRONG_STATE": (
         "a job in this state does not allow that",

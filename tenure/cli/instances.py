@@ -7,7 +7,7 @@ import click
 from ..api import views
 from ..lease.instance_view import InstanceView
 from .options import opened, output_option, tenant_option
-from .output import clean_line, local_time, print_fields, print_json, print_table
+from .output import clean_line, local_time, print_fields, print_json, print_table, say
 
 instance_argument = click.argument("instance", metavar="INSTANCE")
 reason_option = click.option("--reason", default="", help="Kept with the instance and its jobs.")
@@ -75,4 +75,9 @@ def _print(found: InstanceView, as_json: bool) -> None:
         print_json(views.instance(found))
         return
     told = ", ".join(f"{number} {state}" for state, number in found.states.items())
-    click.echo(clean_line(f"{found.id} is {found.flag.state}; its jobs: {told or 'none'}"))
+    jobs = f"its jobs: {told}" if told else "no job of it is known here"
+    click.echo(clean_line(f"{found.id} is {found.flag.state}; {jobs}"))
+    if not told:
+        say(
+            "what was said holds for jobs that are made for it later; look at its name, if there should be some"
+        )

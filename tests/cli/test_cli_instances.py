@@ -98,3 +98,13 @@ def test_a_paused_job_shows_its_instance_and_the_time_it_has_left(cli: Cli, job:
     assert "instance   order-7\n" in shown
     assert "when it is resumed\n" in shown
     assert "waits for  state_paused\n" in shown
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "end"])
+def test_an_instance_nobody_has_heard_of_is_said_to_have_no_jobs(cli: Cli, verb: str) -> None:
+    """The word holds, for jobs may be made later; but it may be a slip of the pen."""
+    said = cli("instances", verb, "oder-7")
+
+    assert said.code == 0
+    assert said.out.endswith("; no job of it is known here\n")
+    assert "look at its name" in said.err

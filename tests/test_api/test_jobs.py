@@ -110,6 +110,7 @@ def test_jobs_are_found_by_what_they_belong_to(
         ("label=team%3Da&label=team%3Db", ["?label"]),
         ("trace=a/b", ["?trace"]),
         ("instance=%0a", ["?instance"]),
+        ("createdFrom=2021-01-01T00:00:00Z&createdTo=2020-01-01T00:00:00Z", ["?createdTo"]),
         ("createdFrom=yesterday&createdTo=1", ["?createdFrom", "?createdTo"]),
         (f"q={'x' * 201}", ["?q"]),
         (f"q={'é' * 150}", ["?q"]),
