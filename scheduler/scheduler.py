@@ -28,6 +28,9 @@ from .visits import visit
 
 TENANTS = 32
 TRIGGERS = 100
+FOLLOWING = 500
+STEPS = 10
+FOLLOW = b"follow"
 LONGEST_S = 1.0
 _log = logging.getLogger("tenure.scheduler")
 
@@ -35,8 +38,10 @@ _log = logging.getLogger("tenure.scheduler")
 class Scheduler:
     """One of any number of equal schedulers; `name` stands in the fire records it writes."""
 
-    def __init__(self, ledgers: Ledgers, name: str) -> None:
+    def __init__(self, ledgers: Ledgers, name: str, *, following: int = FOLLOWING) -> None:
+        """`following` triggers of a disabled tenant are taken at a time to be observed."""
         self.ledgers = ledgers
+        self._following = following
         self.name = "_".join(name.split()) or "-"  # it becomes one word of a fire record
         self._troubled: dict[str, str] = {}
 
@@ -67,7 +72,7 @@ class Scheduler:
 
     def _fire_tenant(self, ledger: Ledger) -> None:
         """Fire the due triggers of one tenant, in scripts sent together; tell the index when it is due again."""
-        skip = 0
+        skip, steps = 0, 0
         while True:
             due: Call[Any] = Call("triggers_due", ledger.keys.home, {"skip": skip, "limit": TRIGGERS}, list)
             now, version, later, disabled, resumed, calendars, changed, *rows = ledger.scripts.run(due)
@@ -77,6 +82,9 @@ class Scheduler:
             calls = [call for trigger in triggers if (call := self._planned(ledger, trigger, call_of))]
             fired = len(calls)
             calls += [_replan_call(ledger, name) for name in changed]
+            if disabled == FOLLOW:
+                calls.append(_follow_call(ledger, self._following))
+                steps += 1
             news = [News(ledger.tenant, FIRE, int(later) if later else None, int(version))]
             for answer in ledger.scripts.run_all(calls):
                 if isinstance(answer, (Conflict, NotFound)):
@@ -86,7 +94,7 @@ class Scheduler:
                 news += answer
             ledger.index.put(_latest(news))
             skip += len(triggers) - fired  # those stay where they are, at the head
-            if len(triggers) < TRIGGERS:
+            if len(triggers) < TRIGGERS and (disabled != FOLLOW or steps == STEPS):
                 return
 
     def _planned(
@@ -225,4 +233,11 @@ def _replan_call(ledger: Ledger, calendar: str) -> Call[list[News]]:
         ledger.keys.home,
         {"name": calendar},
         lambda reply: [visit(ledger.tenant, *reply[1:])],
+    )
+
+
+def _follow_call(ledger: Ledger, many: int) -> Call[list[News]]:
+    """Have triggers observed of a tenant that was disabled, and which are not yet."""
+    return Call(
+        "switch_follow", ledger.keys.home, {"limit": many}, lambda reply: [visit(ledger.tenant, *reply)]
     )

@@ -254,7 +254,7 @@ TENANT_KEYS = (
         "scheduling",
         "sw",
         "hash",
-        "the scheduling switch: state, since, by, reason, until",
+        "the scheduling switch: state, since, by, reason, until; which triggers follow it",
         "with the tenant",
     ),
     Key("groups", "pg", "hash", "paused groups of schedules: since when, by whom and why", "resume"),

@@ -56,6 +56,11 @@ class Clockwork:
         for name in names or ("one",):
             Scheduler(self.at(now), name).round()
 
+    def follow(self, now: int, many: int) -> None:
+        """One step in which triggers begin to be observed."""
+        ledger = self.ledger(now)
+        ledger.scripts.run(Call("switch_follow", ledger.keys.home, {"limit": many}, list))
+
     def minutes(self, start: int, many: int, *names: str) -> None:
         for minute in range(many):
             self.round(start + minute * MINUTE, *names)
@@ -283,6 +288,7 @@ def test_an_observation_that_was_overtaken_is_refused_and_writes_nothing(
 ) -> None:
     """What changes between the look and the record counts: the instant has the record that the change gave it."""
     clockwork.switch(START + SECOND).set(enabled=False)
+    clockwork.round(START + SECOND)  # which has it observed
     after: dict[str, Any] = {}
 
     def overtake() -> None:
@@ -306,6 +312,7 @@ def test_an_observation_that_was_overtaken_is_refused_and_writes_nothing(
 
 def test_nothing_is_observed_before_it_has_passed(clockwork: Clockwork, store: Store) -> None:
     clockwork.switch(START + SECOND).set(enabled=False)
+    clockwork.round(START + SECOND)  # which has it observed
     ledger = clockwork.ledger(FIRST - 1)
     args: dict[str, Any] = {
         "job_key": KEY,
@@ -364,6 +371,52 @@ def test_settings_of_another_type_close_that_tenant_only(clockwork: Clockwork) -
     clockwork.ledgers.scripts.redis.delete(key)
     clockwork.round(FIRST + 2 * SECOND)
     assert clockwork.jobs() == [FIRST]
+
+
+def test_a_switch_is_one_write_whatever_is_stored_and_the_triggers_follow_in_steps(
+    clockwork: Clockwork, store: Store
+) -> None:
+    """The trigger at which a step ended may be gone when the next begins, or stand elsewhere."""
+    schedules = clockwork.schedules(START)
+    for nth in range(6):
+        schedules.put(f"several.k{nth}", TASK, [*EVERY_MINUTE, Trigger("late", f"{10 * nth} 5 * * * ?")])
+    ledger = clockwork.ledger(START + SECOND)
+    observed, planned = ledger.keys("observed"), ledger.keys("triggers")
+
+    clockwork.switch(START + SECOND).set(enabled=False)
+    sizes = [store.redis.zcard(observed)]
+    for nth in range(8):
+        clockwork.follow(START + SECOND, 2)
+        sizes.append(store.redis.zcard(observed))
+        if nth == 1:
+            clockwork.schedules(START + SECOND).delete("several.k1")
+            clockwork.schedules(START + SECOND).put("several.k2", TASK, [Trigger("late", "0 6 * * * ?")])
+
+    assert sizes[:3] == [0, 2, 4]
+    assert store.redis.zrange(observed, 0, -1, withscores=True) == store.redis.zrange(
+        planned, 0, -1, withscores=True
+    )
+    assert store.redis.hget(ledger.keys("scheduling"), "follow") is None
+
+
+def test_a_trigger_that_was_observed_before_goes_on_from_there_when_it_is_disabled_again(
+    clockwork: Clockwork,
+) -> None:
+    clockwork.switch(START + SECOND).set(enabled=False)
+    clockwork.minutes(FIRST, 2)
+    clockwork.switch(FIRST + MINUTE + SECOND).set(enabled=True)
+    clockwork.switch(FIRST + MINUTE + 2 * SECOND).set(enabled=False)
+    clockwork.minutes(FIRST + 2 * MINUTE, 2)
+
+    assert clockwork.said() == [("skipped", DISABLED, 1)] * 4
+
+
+def test_what_does_not_follow_yet_when_scheduling_is_enabled_was_not_observed(clockwork: Clockwork) -> None:
+    clockwork.switch(START + SECOND).set(enabled=False)
+    clockwork.switch(FIRST + MINUTE).set(enabled=True)
+    clockwork.round(FIRST + 2 * MINUTE)
+
+    assert clockwork.said() == [("skipped", "unobserved", 2), ("fired", None, 1)]
 
 
 def test_what_stands_so_already_changes_nothing(clockwork: Clockwork, store: Store) -> None:

@@ -1,4 +1,5 @@
--- Disable a tenant's scheduling, or enable it again. Nothing it has planned is touched. What is asked for already changes nothing.
+-- Disable a tenant's scheduling, or enable it again. Nothing it has planned is touched, however much that is; schedulers begin to
+-- observe it in steps (see `switch_follow`). What is asked for already changes nothing.
 --
 -- KEYS home     hash  the tenant's meta
 -- ARGV enabled  text  "1" or ""
@@ -19,10 +20,12 @@ if it and it.disabled == disable and (not disable or known_until == ends) then
   return {'', redis.call('HGETALL', key), earliest_fire(), text(read_clock())}
 end
 
--- A trigger that was observed before goes on from there: its cursor is never behind its next instant.
-if disable and not (it and it.disabled) then redis.call('ZUNIONSTORE', K.observed(), 2, K.triggers(), K.observed(), 'AGGREGATE', 'MAX') end
+if disable and not (it and it.disabled) then redis.call('HSET', key, 'follow', '') end
 redis.call('HSET', key, 'layout', LAYOUT, 'state', disable and 'disabled' or 'enabled', 'by', by, 'reason', reason, 'until', ends)
 if not (it and it.disabled == disable) then redis.call('HSET', key, 'since', text(now)) end
-if not disable then redis.call('HSET', key, 'resumed', text(now)) end
+if not disable then
+  redis.call('HSET', key, 'resumed', text(now))
+  redis.call('HDEL', key, 'follow')
+end
 redis.call('HINCRBY', key, 'revision', 1)
 return {'1', redis.call('HGETALL', key), earliest_fire(), tick()}

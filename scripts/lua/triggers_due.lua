@@ -4,7 +4,8 @@
 -- ARGV skip   int   how many of the first to pass over
 -- ARGV limit  int   how many at most
 -- FLAGS no-writes
--- GIVES       {now, version, earliest visit past these or "", "1" if scheduling is disabled, from when on it runs again or 0,
+-- GIVES       {now, version, earliest visit past these or "", "1" if scheduling is disabled, "follow" if it is and some triggers are
+--             not observed yet, from when on it runs again or 0,
 --             calendars of these triggers: flat list of name, revision and data; names of calendars with more to be planned anew,
 --             then for each: {trigger, JobKey, revision, next, definition, what it counts from or "", observed up to before or "",
 --             its calendar or ""}}
@@ -32,5 +33,5 @@ for at = 1, #due, 2 do
   local trigger, name = string.match(due[at], '^([^:]*):(.*)$')
   if trigger == '' then changed[#changed + 1] = name else read_trigger(due[at], trigger, name) end
 end
-return {text(now), text(read_clock()), later < math.huge and text(later) or '', it.disabled and '1' or '', text(it.resumed),
+return {text(now), text(read_clock()), later < math.huge and text(later) or '', it.disabled and (it.follow and 'follow' or '1') or '', text(it.resumed),
   calendars.told(used), changed, unpack(rows)}

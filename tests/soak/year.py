@@ -80,7 +80,7 @@ class Year:
         self.ledgers = Ledgers(Heard(scripts.redis, library=scripts.library, year=self), namespace)
         self.seen: Counter[str] = Counter()
         self.events: list[str] = []
-        self.schedulers = [Scheduler(self.ledgers, name) for name in ("one", "two", "three")]
+        self.schedulers = [Scheduler(self.ledgers, name, following=2) for name in ("one", "two", "three")]
         self.last_call = ""
         self._calm = False
         self._lost = False

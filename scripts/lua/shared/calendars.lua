@@ -51,7 +51,7 @@ local function plan_from(from, trigger, job_key, disabled)
   end
   local seen = redis.call('ZSCORE', K.observed(), member)
   if (seen and tonumber(seen) > from) or (disabled and not seen and not paused) then
-    redis.call('ZADD', K.observed(), text(from), member)
+    redis.call('ZADD', K.observed(), text(seen and from or math.min(tonumber(planned) or from, from)), member)
   end
 end
 

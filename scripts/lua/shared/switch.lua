@@ -4,11 +4,11 @@
 local LAYOUT = '1'
 local OBSERVED_TO_THE_END = 9007199254740991
 
--- {disabled, resumed: the instant from which on it runs again, or 0; until: when it ends by itself, or nil}, or nil and why the
--- settings cannot be understood.
+-- {disabled, resumed: the instant from which on it runs again, or 0; until: when it ends by itself, or nil; follow: where the
+-- triggers are that are not observed yet, or nil if all are; since}, or nil and why the settings cannot be understood.
 local function gate()
-  local layout, state, since, until_, resumed =
-    unpack(redis.call('HMGET', K.scheduling(), 'layout', 'state', 'since', 'until', 'resumed'))
+  local layout, state, since, until_, resumed, follow =
+    unpack(redis.call('HMGET', K.scheduling(), 'layout', 'state', 'since', 'until', 'resumed', 'follow'))
   if not state then return {disabled = false, resumed = 0} end
   local limit = math.huge
   if until_ and until_ ~= '' then limit = tonumber(until_) end
@@ -18,14 +18,15 @@ local function gate()
   end
   if state == 'enabled' then return {disabled = false, resumed = tonumber(resumed)} end
   if limit <= now then return {disabled = false, resumed = limit} end
-  return {disabled = true, resumed = 0, until_ = limit < math.huge and limit or nil}
+  return {disabled = true, resumed = 0, until_ = limit < math.huge and limit or nil, follow = follow, since = tonumber(since)}
 end
 
 -- When the tenant wants to be visited for its triggers: empty when it does not. While it is disabled, that is when a planned
--- instant is next to be observed.
+-- instant is next to be observed, or at once if some triggers are not observed yet.
 local function earliest_fire()
   local it = gate()
   if not it then return '' end
+  if it.follow then return text(math.min(now, it.since)) end
   local key = it.disabled and K.observed() or K.triggers()
   local soonest = math.min(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or math.huge, it.until_ or math.huge)
   return soonest < OBSERVED_TO_THE_END and text(soonest) or ''
