@@ -95,6 +95,10 @@ class Revision:
     definition: Definition | None
 
 
+Rows = tuple[Gate, Sequence[tuple[str, Stored]]]
+"""How the switch stands, and schedules by JobKey."""
+
+
 class Schedules:
     """Operations on the schedules of one tenant."""
 
@@ -313,6 +317,18 @@ class Schedules:
             )
         return found[0]
 
+    def views(self, job_keys: Sequence[JobKey | str]) -> Sequence[ScheduleView]:
+        """Those of these schedules that are stored, in one round trip."""
+        names = [str(JobKey.parse(key)) for key in job_keys]
+        calls = [self._rows_call(f"[{name}", f"[{name}", 1) for name in names]
+        answers = self.ledger.scripts.run_all(calls)
+        found: list[ScheduleView] = []
+        for answer in answers:
+            if isinstance(answer, TenureError):
+                raise answer
+            found += [_view(self.ledger.tenant, key, stored) for key, stored in answer[1]]
+        return found
+
     def list(self, limit: int = 50, after: str | None = None) -> Sequence[ScheduleView]:
         """Schedules in the order of their names, from the one after `after` on."""
         return self._read(f"({after}" if after else "-", "+", limit)
@@ -421,13 +437,12 @@ class Schedules:
         gate, rows = self._rows(f"[{key}", f"[{key}", 1)
         return rows[0][1] if rows else Stored(gate=gate)
 
-    def _rows(self, start: str, end: str, limit: int) -> tuple[Gate, Sequence[tuple[str, Stored]]]:
+    def _rows(self, start: str, end: str, limit: int) -> Rows:
+        return self.ledger.scripts.run(self._rows_call(start, end, limit))
+
+    def _rows_call(self, start: str, end: str, limit: int) -> Call[Rows]:
         args: dict[str, Arg] = {"from": start, "to": end, "limit": limit}
-        call: Call[Any] = Call("schedules_read", self.ledger.keys.home, args, _as_is)
-        disabled, resumed, clock, deleted, calendars, *rows = self.ledger.scripts.run(call)
-        gate = Gate(disabled == b"1", int(resumed), int(clock), int(deleted))
-        known = calendars_of(calendars)
-        return gate, [(key.decode(), _stored(flat, observed, gate, known)) for key, flat, observed in rows]
+        return Call("schedules_read", self.ledger.keys.home, args, _read_rows)
 
 
 def definition_of(
@@ -479,6 +494,13 @@ def check_triggers(triggers: Sequence[Trigger]) -> Sequence[Trigger]:
             f"triggers {names} must be at least one, with names of their own", hint="name them 'a', 'b', ..."
         )
     return triggers
+
+
+def _read_rows(reply: Any) -> Rows:
+    disabled, resumed, clock, deleted, calendars, *rows = reply
+    gate = Gate(disabled == b"1", int(resumed), int(clock), int(deleted))
+    known = calendars_of(calendars)
+    return gate, [(key.decode(), _stored(flat, observed, gate, known)) for key, flat, observed in rows]
 
 
 def _as_is(reply: Any) -> Any:
