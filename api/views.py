@@ -23,7 +23,7 @@ from ..scripts.states import Cause, State
 from .plain import Json, escaped, instant, jsonable
 from .progress import eta, percent
 
-_WITH_A_TYPE = (Cause.RAISED, Cause.REFUSED, Cause.TOO_LARGE)
+_WITH_A_TYPE = (Cause.RAISED, Cause.REFUSED, Cause.TOO_LARGE, Cause.LIMIT)
 _RAISED = re.compile(r"([A-Za-z_]\w*)(?:: (.*))?", re.DOTALL)
 
 
@@ -253,6 +253,8 @@ def attempt(one: Attempt) -> Json:
         "endedAt": instant(one.ended_at),
         "durationMs": None if one.ended_at is None else one.ended_at - one.started_at,
         "error": error_of(one) if one.error else None,
+        "limitCode": one.limit,
+        "callPath": list(one.call_path),
         "request": None if one.request is None else escaped(one.request, lines=True),
         "response": None if one.response is None else escaped(one.response, lines=True),
     }

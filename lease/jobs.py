@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..scripts.states import ENDED, State
+from ..scripts.states import ENDED, Cause, State
+from .budgets import Limit, limit_of, path_of
 from .context import Record
 from .instance_view import InstanceFlag
 from .payload import unpack
@@ -69,6 +70,8 @@ class Lease:
     last."""
     keyed: bool = False
     """Whether it holds a concurrency key."""
+    lineage: str = ""
+    """What it has of those above it, if budgets are in force there."""
 
     @property
     def operation_key(self) -> str:
@@ -116,6 +119,16 @@ class Attempt:
     stack: str | None
     request: str | None = None
     response: str | None = None
+
+    @property
+    def limit(self) -> Limit | None:
+        """The budget that it has crossed."""
+        return limit_of(self.error or "") if self.cause == Cause.LIMIT else None
+
+    @property
+    def call_path(self) -> tuple[str, ...]:
+        """The tasks that led to where a budget was crossed, its own the last."""
+        return path_of(self.error or "") if self.cause == Cause.LIMIT else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ class Origin:
 
     job: str
     trace: str
+    below: Callable[[], str] = str
+    """The lineage of a job that it enqueues, as its row has it. Raises LimitCrossed."""
 
 
 running_job: ContextVar[Origin | None] = ContextVar("running_job", default=None)

@@ -173,7 +173,11 @@ def _check_bound(task: Task, options: Options) -> None:
 def _origin() -> dict[str, Arg]:
     """What a job has of the job that makes it; its own options come before."""
     origin = running_job.get()
-    return {"source": "continuation", "trace": origin.trace, "parent": origin.job} if origin else {}
+    if origin is None:
+        return {}
+    fields: dict[str, Arg] = {"source": "continuation", "trace": origin.trace, "parent": origin.job}
+    lineage = origin.below()
+    return {**fields, "lineage": lineage} if lineage else fields
 
 
 def row_fields(task: Task, options: Options) -> dict[str, Arg]:

@@ -13,6 +13,8 @@ from typing import Any, cast
 
 from ..scripts.errors import BadInput, UnknownTask
 from ..scripts.fields import DEFAULTS
+from .budgets import NONE as NO_BUDGETS
+from .budgets import Budgets
 from .context import check_text
 from .limits import check_concurrency_key, check_concurrency_limit, check_exclusive
 from .rates import packed_rate
@@ -101,6 +103,7 @@ class Task:
     """How many of its jobs start in a time; with a concurrency key of its own, how many of that key."""
     owner: str = ""
     """Whom to tell of jobs gone dead."""
+    budgets: Budgets = NO_BUDGETS
     unit: str = ""
     """What its progress counts, as in "4 of 9 rows"."""
 
@@ -126,6 +129,11 @@ class Task:
         if self.unit != "":
             check_unit(self.unit)
         self._check_key()
+        if not isinstance(self.budgets, Budgets):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadInput(
+                f"budgets {self.budgets!r:.60} of task {self.key} are not Budgets",
+                hint="budgets=Budgets(time='5m', memory='500MB'), with `from tenure import Budgets`",
+            )
         if not isinstance(self.retry, Retry):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(
                 f"retry {self.retry!r:.60} of task {self.key} is not a Retry",

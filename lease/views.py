@@ -50,6 +50,7 @@ def lease(tenant: str, row: list[bytes]) -> Lease:
         cursor=row[18],
         alone=bool(row[19]),
         keyed=bool(row[20]),
+        lineage=row[21].decode(),
     )
 
 

@@ -74,6 +74,7 @@ FIELDS: dict[str, str] = {
     "log_month": "lm",
     "unit": "un",
     "binding": "bi",
+    "lineage": "lg",
 }
 
 DEFAULTS: dict[str, str] = {
@@ -113,6 +114,7 @@ BLOBS = (
     "record",
     "labels",
     "concurrency_key",
+    "lineage",
 )
 BLOB_LIMIT = 64
 PIECES = 8

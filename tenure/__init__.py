@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .app import Job, TaskCall, TaskHandle, Tenure
+    from .lease.budgets import Budgets, LimitCrossed
     from .lease.outcome import Continue, Done, Permanent, RetryAfter, Skip
     from .lease.retention import Keep
     from .lease.retry import Retry
@@ -25,6 +26,8 @@ _HOMES = {
     "TaskCall": "app",
     "TaskHandle": "app",
     "Ctx": "workers.ctx",
+    "Budgets": "lease.budgets",
+    "LimitCrossed": "lease.budgets",
     "Continue": "lease.outcome",
     "Done": "lease.outcome",
     "Skip": "lease.outcome",
@@ -39,12 +42,14 @@ _HOMES = {
 }
 
 __all__ = [
+    "Budgets",
     "Continue",
     "Ctx",
     "Done",
     "Job",
     "JobKey",
     "Keep",
+    "LimitCrossed",
     "Notice",
     "Permanent",
     "Retry",

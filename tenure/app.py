@@ -39,6 +39,8 @@ from .hold_book import HoldBook
 from .instance_book import InstanceBook
 from .job_book import JobBook
 from .lease.bindings import Binder
+from .lease.budgets import NONE as NO_BUDGETS
+from .lease.budgets import Budgets
 from .lease.bulk import enqueue_all
 from .lease.census import Census
 from .lease.durations import Duration, duration_ms
@@ -228,6 +230,7 @@ class TaskOptions(TypedDict, total=False):
     exclusive: bool
     rate: str | None
     owner: str
+    budgets: Budgets | None
     unit: str
 
 
@@ -379,6 +382,7 @@ class Tenure:
         exclusive: bool = False,
         rate: str | None = None,
         owner: str = "",
+        budgets: Budgets | None = None,
         unit: str = "",
     ) -> Registers:
         """Register a function as the task `key`. Raises BadInput for a key that is taken, and for a function or an
@@ -390,8 +394,8 @@ class Tenure:
         At most `concurrency_limit` of a tenant's jobs with the same concurrency key run side by side, whatever their
         tasks and pools. `exclusive` jobs run alone among those of their instance. `rate`, such as "100/m", is how many
         of a tenant's jobs start in any period, attempts and chunks counted one by one: jobs of the task, or of its
-        concurrency key if it has one. `owner` is whom a notifier is to tell of jobs gone dead. `unit` is what
-        its progress counts, such as "rows".
+        concurrency key if it has one. `owner` is whom a notifier is to tell of jobs gone dead. `budgets` are
+        what one chunk may use, none by default. `unit` is what its progress counts, such as "rows".
         """
         _check_given_key(key, "task", "reports.daily")
 
@@ -413,6 +417,7 @@ class Tenure:
                 exclusive=exclusive,
                 rate=rate,
                 owner=owner,
+                budgets=NO_BUDGETS if budgets is None else budgets,
                 unit=unit,
             )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from .test_worker import Shop, Start, env, lines, note, shop, worker
 
 __all__ = ["env", "note", "shop", "worker"]  # fixtures
@@ -40,3 +42,51 @@ def test_a_tracked_loop_goes_on_after_the_last_committed_item_when_its_process_d
     assert [int(row) for chunk in lines(note) for row in chunk] == list(range(40))
     assert view.progress is not None
     assert (view.progress.done, view.progress.total) == (40, 40)
+
+
+# Budgets that need a process.
+
+
+@pytest.mark.parametrize(
+    ("task", "args", "limit", "says"),
+    [
+        (
+            "slow.chunk",
+            ["told"],
+            "TIMEOUT",
+            "the chunk has worked for 0.3s, its budget. Make the chunks smaller",
+        ),
+        (
+            "slow.chunk",
+            ["deaf"],
+            "TIMEOUT",
+            "killed: the chunk has worked for 0.3s, its budget, and it did not stop",
+        ),
+        ("slow.beside", [], "TIMEOUT", "the chunk has worked for 0.3s, its budget"),
+        ("greedy", ["moment"], "MEMORY", "MB in memory, its budget is 200 MB. Make the chunks smaller"),
+        ("greedy", ["told"], "MEMORY", "MB in memory, its budget is 200 MB"),
+        ("greedy", ["deaf"], "MEMORY", "killed: over its budget of memory it did not stop"),
+    ],
+)
+def test_a_chunk_that_crosses_its_budget_is_told_then_killed(
+    worker: Start, shop: Shop, task: str, args: list[str], limit: str, says: str
+) -> None:
+    pool = "io" if task == "slow.beside" else "advance"
+    job = shop.make(task, *args, background="1", max_attempts=1, pool=pool)
+
+    worker("io", "advance", slots=1, grace_ms=400)
+
+    (attempt,) = shop.ended(job).attempts
+    assert (attempt.status, attempt.cause, attempt.limit) == ("failed", "limit", limit)
+    assert attempt.call_path == (task,)
+    assert says in str(attempt.error)
+
+
+def test_the_memory_of_another_task_is_not_charged(worker: Start, shop: Shop) -> None:
+    before = shop.make("greedy", "moment", background="1", max_attempts=1)
+    job = shop.make("frugal", background="1", max_attempts=1)
+
+    worker(slots=1)
+
+    assert shop.ended(before).attempts[0].limit == "MEMORY"
+    assert shop.ended(job).status == "succeeded"

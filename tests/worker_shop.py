@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tenure import Continue, Ctx, Done, Permanent, Retry, RetryAfter, Skip, Tenure
+from tenure import Budgets, Continue, Ctx, Done, Permanent, Retry, RetryAfter, Skip, Tenure
 
 app = Tenure()
 quick = Retry(3, delay="10ms", cap="20ms")
@@ -306,6 +306,40 @@ def tracks(ctx: Ctx, path: str, last: int) -> int:
             os._exit(1)
     write(path, *done)
     return last
+
+
+@app.background("slow.chunk", retry=Retry(1), budgets=Budgets(time="300ms"), timeout="60s")
+def slow_chunk(way: str) -> None:
+    """Works for longer than its budget allows, and may not let itself be told."""
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            if way == "told":
+                raise
+
+
+@app.background("slow.beside", retry=Retry(1), budgets=Budgets(time="300ms"), timeout="60s", pool="io")
+async def slow_beside() -> None:
+    await asyncio.sleep(60)
+
+
+@app.background("greedy", retry=Retry(1), budgets=Budgets(memory="200MB"), timeout="60s")
+def greedy(way: str) -> int:
+    """Takes more memory than its budget allows: for a moment, or until it is told to stop, or killed."""
+    taken = b"x" * 300_000_000
+    if way == "moment":
+        return len(taken)
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            if way == "told":
+                raise
+
+
+@app.background("frugal", budgets=Budgets(memory="200MB"))
+def frugal() -> None: ...
 
 
 @app.task("checks", timeout="60s")

@@ -7,12 +7,14 @@ import contextvars
 import inspect
 import os
 import random
+import time
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
+from ..lease.budgets import LimitCrossed
 from ..lease.durations import duration_ms
 from ..lease.origin import Origin, running_job
 from ..lease.outcome import (
@@ -53,10 +55,10 @@ class Attempts:
         self._loop: asyncio.Runner | None = None
 
     def run(self, task: Task, ticket: Ticket) -> Outcome:
-        ctx = Ctx(ticket, self._link, self._secrets)
+        ctx = Ctx(ticket, self._link, self._secrets, task.budgets)
         try:
             try:
-                self._interrupts.arm(ticket.limit_at)
+                self._interrupts.arm(begin(ctx, ticket))
                 # a context of its own: what a job sets in context variables is not the next one's
                 value = contextvars.copy_context().run(self._call, task, ticket, ctx)
             finally:
@@ -68,23 +70,25 @@ class Attempts:
         return after_return(value, task, ticket.failures, ctx)
 
     def _call(self, task: Task, ticket: Ticket, ctx: Ctx) -> Any:
-        value = called(task, ticket, ctx)
-        return self._await(value) if inspect.iscoroutine(value) else value
+        with ctx.meter.recursion():
+            value = called(task, ticket, ctx)
+        return self._await(value, ctx) if inspect.iscoroutine(value) else value
 
-    def _await(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    def _await(self, coroutine: Coroutine[Any, Any, Any], ctx: Ctx) -> Any:
         if self._loop is None:
             self._loop = asyncio.Runner()
         try:
-            return self._loop.run(self._watched(coroutine), context=contextvars.copy_context())
+            return self._loop.run(self._watched(coroutine, ctx), context=contextvars.copy_context())
         except (SystemExit, KeyboardInterrupt):
             self._loop = None  # these leave it in the middle of a step
             raise
 
-    async def _watched(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    async def _watched(self, coroutine: Coroutine[Any, Any, Any], ctx: Ctx) -> Any:
         current = cast("asyncio.Task[Any]", asyncio.current_task())
         self._interrupts.running(current)
         try:
-            return await coroutine
+            with ctx.meter.recursion():
+                return await coroutine
         finally:
             await _end_all_but(current)
 
@@ -103,20 +107,32 @@ def called(task: Task, ticket: Ticket, ctx: Ctx) -> Any:
 
     Answers what it gives: perhaps a coroutine.
     """
-    running_job.set(Origin(ticket.id, ticket.trace))
+    running_job.set(Origin(ticket.id, ticket.trace, ctx.meter.below))
     args, kwargs = unpack_args(ticket.args or b"")
     if task.takes_ctx:
         args.insert(0, ctx)
     return task.function(*args, **kwargs)
 
 
+def begin(ctx: Ctx, ticket: Ticket) -> float:
+    """The task is about to run. Answers when its time is up."""
+    ctx.meter.begin(ctx.over)
+    return ctx.meter.limit_at(ticket.limit_at, time.monotonic())
+
+
 def after_return(value: Any, task: Task, failures: int, ctx: Ctx) -> Outcome:
     """The outcome of an attempt whose task came to its end, as it may be told."""
+    crossed = ctx.meter.ended_by(None)
+    if crossed is not None:
+        return masked(limited(crossed, task, failures), ctx)
     return masked(made(lambda: returned(ctx.end_of_chunk(value)), task, failures), ctx)
 
 
 def after_error(exc: BaseException, task: Task, failures: int, ctx: Ctx) -> Outcome:
     """The outcome of an attempt in whose task something was raised, as it may be told."""
+    crossed = ctx.meter.ended_by(exc)
+    if crossed is not None:
+        return masked(limited(crossed, task, failures, exc), ctx)
     return masked(made(lambda: failed(exc, task, failures), task, failures), ctx)
 
 
@@ -200,6 +216,18 @@ def failed(exc: BaseException, task: Task, failures: int) -> Outcome:
                 stack=_stack(exc),
                 failure=_failure(exc, said, task),
             )
+
+
+def limited(crossed: LimitCrossed, task: Task, failures: int, exc: BaseException | None = None) -> Fail:
+    """The outcome of an attempt that has crossed a budget; `exc` is what that raised in the task."""
+    return Fail(
+        _summary(crossed.summary),
+        Cause.LIMIT,
+        backoff(task, failures),
+        permanent=task.retry.is_permanent(crossed),
+        stack=_stack(exc or crossed),
+        failure=failure(crossed.limit, "", str(crossed).partition("\n")[0]),
+    )
 
 
 def backoff(task: Task, failures: int) -> int:

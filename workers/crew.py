@@ -82,9 +82,10 @@ class Crew:
         elif row.lease.task not in self._registry:
             self._refuse_unknown(row)
         else:
-            pool = self._by_name[row.pool]
+            pool, task = self._by_name[row.pool], self._registry.get(row.lease.task)
+            row.budgets = task.budgets
             if pool.alone:
-                row.alone = row.lease.alone or not self._registry.get(row.lease.task).is_async
+                row.alone = row.lease.alone or not task.is_async or task.budgets.needs_process
             pool.share_of(row).buffer.append(row)
 
     def feed(self, now: float) -> bool:

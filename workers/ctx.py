@@ -7,12 +7,15 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
+from ..lease.budgets import NONE as NO_BUDGETS
+from ..lease.budgets import Budgets, Lineage
 from ..lease.durations import Duration
 from ..lease.outcome import Continue
 from ..lease.payload import pack_cursor, unpack
 from ..lease.redaction import Redaction, check_secrets
 from ..lease.reports import check_count, message_text, note_text, stage_text
 from ..scripts.errors import BadInput, Canceled, LeaseLost
+from .meter import Meter
 from .track import Source, Track
 from .wire import Report, Ticket, Why
 
@@ -40,21 +43,31 @@ class Link(Protocol):
         self, ticket: Ticket, cursor: bytes, done: int | None, total: int | None, message: str
     ) -> None: ...
 
+    def over(self, ticket: Ticket) -> None:
+        """Break into a job that is over its budget of memory. Called in a thread beside it."""
+        ...
+
 
 class Ctx:
     """Given to a task as its first parameter, if it asks for it by the name `ctx` or the annotation `Ctx`."""
 
-    def __init__(self, ticket: Ticket, link: Link, secrets: Redaction) -> None:
+    def __init__(self, ticket: Ticket, link: Link, secrets: Redaction, budgets: Budgets = NO_BUDGETS) -> None:
         self._ticket = ticket
         self._link = link
         self._secrets = secrets
         """Of the application; once this attempt has named one of its own, a copy."""
         self._has_own_secrets = False
         self._track: Track[Any] | None = None
+        self.meter = Meter(budgets, Lineage.of(ticket.lineage).of_task(ticket.task, budgets))
+        """For those who run it."""
 
     def takes(self, ticket: Ticket) -> None:
         """Its arguments and cursor, which were too long for the first ticket, have come."""
         self._ticket = ticket
+
+    def over(self) -> None:
+        """Break into the task: it is over its budget of memory."""
+        self._link.over(self._ticket)
 
     @property
     def job_id(self) -> str:
@@ -193,6 +206,15 @@ class Ctx:
                 hint="return Continue(...) only if the loop is `finished`, or leave ctx.track out",
             )
         return self._track.next_chunk()
+
+    def step(self, steps: int = 1) -> None:
+        """Count `steps` of work, of whatever the task counts. Cheap: it waits for nothing.
+
+        Raises LimitCrossed once the chunk has more of them than its budget; the attempt then ends by that, even if the
+        task catches it. BadInput for what is no count.
+        """
+        check_count(steps, "steps")
+        self.meter.step(steps)
 
     def warn(self, text: str) -> None:
         """Count a warning of a background task, and write it into its log. Raises BadInput for what is no text."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import signal
 
+from ..lease.budgets import Limit, LimitCrossed, Lineage
 from ..lease.outcome import Fail, GiveBack, Lose, Outcome
 from ..lease.tasks import Task
 from ..scripts.states import Cause
-from .attempt import backoff
+from .attempt import backoff, limited
+from .meter import over_time
+from .row import Row
 from .wire import Why
 
 
@@ -31,9 +34,23 @@ def after_death(
             return Fail(summary, Cause.TIMEOUT, backoff(task, failures))
         case Why.KILLED:
             return Lose("killed on request")
+        case Why.MEMORY:
+            return None  # `over_budget` has it
         case None:
             beside = f", with {others} other jobs in it" if others else ""
             return Lose(f"the process of its slot ended{beside}: {_how(status)}")
+
+
+def over_budget(row: Row, began: float, told: Why | None, task: Task) -> Outcome | None:
+    """The outcome of a job that was killed because it did not stop when it had crossed a budget; None of any other."""
+    path = Lineage.of(row.lease.lineage).of_task(task.key, task.budgets).path
+    if told is Why.MEMORY:
+        crossed = LimitCrossed(Limit.MEMORY, "killed: over its budget of memory it did not stop", path)
+    elif told is Why.TIMEOUT and row.ends_by(began) < row.limit_at:
+        crossed = LimitCrossed(Limit.TIMEOUT, f"killed: {over_time(task.budgets)}, and it did not stop", path)
+    else:
+        return None
+    return limited(crossed, task, row.lease.failures)
 
 
 def _how(status: int | None) -> str:

@@ -32,6 +32,8 @@ class Hearing:
             case Say.BACK:
                 slot.finish(row, now)
                 self._crew.put_back([row])
+            case Say.OVER:
+                row.over_at = now
             case Say.BLOCKER:
                 slot.blamed.add(*parts)
             case Say.NEED:

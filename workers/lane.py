@@ -17,7 +17,7 @@ from ..lease.outcome import Fail, Outcome
 from ..lease.tasks import Registry, Task
 from ..scripts.errors import UnknownTask
 from ..scripts.states import Cause
-from .attempt import after_error, after_return, called
+from .attempt import after_error, after_return, begin, called
 from .ctx import Ctx
 from .interrupts import OutOfTime, Stopped
 from .line import Line
@@ -96,9 +96,9 @@ class Lane:
             task = self._registry.get(ticket.task)
         except UnknownTask as exc:  # its worker asks first, so this is a registry that changed while it ran
             return Fail(str(exc), Cause.RAISED)
-        ctx = Ctx(ticket, self._line, self._registry.secrets)
+        ctx = Ctx(ticket, self._line, self._registry.secrets, task.budgets)
         try:
-            attempt.arm()
+            attempt.arm(begin(ctx, ticket))
             value = await self._call(task, ticket, ctx)
         except BaseException as exc:
             ended = attempt.raised or exc
@@ -132,11 +132,11 @@ class Beside:
         context.run(_own.set, self)
         self._coroutine = self._loop.create_task(work, context=context)
 
-    def arm(self) -> None:
+    def arm(self, limit_at: float) -> None:
         """From here on it may be interrupted, and is when its time is up. Raises what came before."""
         if self.raised is not None:
             raise self.raised
-        self._alarm = self._loop.call_at(self.ticket.limit_at, self.interrupt, OutOfTime())
+        self._alarm = self._loop.call_at(limit_at, self.interrupt, OutOfTime())
 
     @property
     def waits_for_alarm(self) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
-import resource
 import selectors
+import signal
 import socket
 import threading
 import time
@@ -19,10 +19,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ..lease.outcome import Fail, Outcome
 from ..scripts.errors import Canceled, LeaseLost, StaleFence, TenureError
+from .meter import most_kb
 from .orphans import kill_group
 from .wire import Reader, Report, Say, Tell, Ticket, Why, encode, outcome_frame
 
@@ -91,7 +92,7 @@ class Line:
         # A job that was told to stop and did not come to its end has no outcome: who told it knows what happened.
         nobody = job.why is not None and isinstance(outcome, Fail)
         self._done += 1
-        memory = 0 if self._done % MEMORY_EVERY else _memory_kb()
+        memory = 0 if self._done % MEMORY_EVERY else most_kb()
         self._say(Say.END, ticket.number, seconds, None if nobody else outcome_frame(outcome), memory)
 
     def leave_if_forked(self) -> None:
@@ -127,6 +128,12 @@ class Line:
     ) -> None:
         asked = self._aask(Say.CHECKPOINT, ticket.number, cursor, done, total, message)
         self._committed(ticket, await asked)
+
+    def over(self, ticket: Ticket) -> None:
+        """Tell the worker, who kills what does not stop, and break into the main thread as its alarm does."""
+        if ticket.number in self._running:
+            self._say(Say.OVER, ticket.number)
+            signal.pthread_kill(cast(int, threading.main_thread().ident), signal.SIGALRM)
 
     def _committed(self, ticket: Ticket, refused: str | None) -> None:
         if refused is None:
@@ -230,9 +237,3 @@ def _answer(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], answer
 def _settle(future: asyncio.Future[Any], answer: Any) -> None:
     if not future.done():
         future.set_result(answer)
-
-
-def _memory_kb() -> int:
-    """The most memory this process ever had, in KB (macOS counts bytes)."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most // 1024 if os.uname().sysname == "Darwin" else most

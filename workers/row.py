@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ..lease.budgets import NONE as NO_BUDGETS
 from ..lease.jobs import Lease
+from .clock import NEVER
 from .trust import Hold
 from .wire import INLINE, Ticket, encode
 
@@ -15,6 +17,7 @@ class Row:
 
     __slots__ = (
         "alone",
+        "budgets",
         "claimed_at",
         "fresh_until",
         "given_at",
@@ -23,6 +26,7 @@ class Row:
         "lease",
         "limit_at",
         "number",
+        "over_at",
         "pool",
     )
 
@@ -32,6 +36,9 @@ class Row:
         self.lease = lease
         self.claimed_at = hold.since
         self.limit_at = limit_at
+        self.budgets = NO_BUDGETS
+        self.over_at = NEVER
+        """Since when it is over its budget of memory."""
         self.alone = False
         """Whether it must have the process of a slot for itself."""
         self.given_at = 0.0
@@ -43,6 +50,10 @@ class Row:
         self.held_from, self.held_until = hold
         # on a slow line the answer itself is older than that: then it must start at once or not
         self.fresh_until = min(max(self.held_from + FRESH_S, now + FRESH_S / 5), self.held_until)
+
+    def ends_by(self, began: float) -> float:
+        """When its time is up, if it has run since `began`."""
+        return min(self.limit_at, began + self.budgets.time_s)
 
     def ticket(self) -> bytes:
         lease = self.lease
@@ -67,5 +78,6 @@ class Row:
                 None if long else lease.args,
                 b"" if long else lease.cursor,
                 lease.trace,
+                lease.lineage,
             )
         )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ..lease.tasks import Registry
 from .clock import NEVER
 from .crew import Crew
-from .deaths import after_death
+from .deaths import after_death, over_budget
 from .hearing import Hearing
 from .options import WorkerOptions
 from .pool import Pool
@@ -144,7 +144,8 @@ class Staffing:
         for row in rows:
             task, told = self._registry.get(row.lease.task), slot.why(row)
             grace_ms, others = self._options.grace_ms, len(rows) - 1
-            outcome = after_death(told, status, task, row.lease.failures, grace_ms, others)
+            crossed = over_budget(row, slot.began(row), told, task)
+            outcome = crossed or after_death(told, status, task, row.lease.failures, grace_ms, others)
             self._crew.ended(row, outcome, now)
         slot.rows.clear()
         if not (slot.jobs or slot.leaving or slot.doomed) and now - slot.made_at < RESPAWN_S:

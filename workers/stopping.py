@@ -66,7 +66,7 @@ class Stopping:
         due: list[tuple[Row, Why]] = []
         for row in slot.running:
             if row.number not in slot.told:
-                at, why = self._next_limit(row, now)
+                at, why = self._next_limit(slot, row, now)
                 again = min(again, at)
                 if at <= now:
                     due.append((row, why))
@@ -74,10 +74,11 @@ class Stopping:
                     again = min(again, self._find_blocker(slot, row, now))
         return self._end(slot, due, now) if due else again
 
-    def _next_limit(self, row: Row, now: float) -> tuple[float, Why]:
+    def _next_limit(self, slot: Slot, row: Row, now: float) -> tuple[float, Why]:
         """Until when a job may run, and why no longer; of several that are past, the gravest."""
         limits = [
-            (row.limit_at + self._grace_s, Why.TIMEOUT),
+            (row.ends_by(slot.began(row)) + self._grace_s, Why.TIMEOUT),
+            (row.over_at + self._grace_s, Why.MEMORY),
             (row.held_from + self._patience_s, Why.LOST),
             (self._end_by, Why.RELEASED),
         ]
@@ -87,9 +88,10 @@ class Stopping:
         self._crew.take_back(slot)
         due = [(row, why) for row, why in due if slot.runs(row)]
         for row, why in due:
-            if why is not Why.TIMEOUT:
+            if why not in (Why.TIMEOUT, Why.MEMORY):
                 slot.tell(row, why, now, self._grace_s)
         late = [row for row, why in due if why is Why.TIMEOUT]
+        over = [row for row, why in due if why is Why.MEMORY]
         blocker = slot.blocker
         if late and blocker is not None and blocker not in late:
             slot.kill(Why.BLOCKING, [blocker])
@@ -97,11 +99,13 @@ class Stopping:
             slot.kill(
                 Why.TIMEOUT, [blocker] if blocker else late
             )  # their alarms told them before the grace began
+        elif over:
+            slot.kill(Why.MEMORY, over)
         return now + AGAIN_S
 
     def _find_blocker(self, slot: Slot, row: Row, now: float) -> float:
         """A job that is out of time and does not end may be the victim of one beside it. Answers when to ask."""
-        ask_at = row.limit_at + self._grace_s / 2
+        ask_at = row.ends_by(slot.began(row)) + self._grace_s / 2
         if now >= ask_at:
             slot.ask_who_blocks(row)
             return now + AGAIN_S

@@ -48,6 +48,7 @@ class Ticket(NamedTuple):
     """None: ask for it."""
     cursor: bytes
     trace: str = ""
+    lineage: str = ""
 
 
 class Report(NamedTuple):
@@ -70,6 +71,7 @@ class Say(IntEnum):
     REPORT = 4  # number, and the fields of a Report
     CHECKPOINT = 5  # number, cursor, done, total, message: answer when it is committed
     NOTE = 6  # number, request, response
+    OVER = 8  # number: it has crossed its budget of memory, and was told
     BLOCKER = 7  # number, number of the job that holds the event loop meanwhile or 0
 
 
@@ -90,6 +92,7 @@ class Why(IntEnum):
     TIMEOUT = 4
     KILLED = 5
     PAUSED = 6
+    MEMORY = 8  # its budget is crossed
     BLOCKING = 7  # it held the event loop, and so others ran out of time
 
 

@@ -26,7 +26,7 @@ local function reply_of(job, lease_until)
   return {job.id, job.task, job.fence, job.attempts, text(lease_until), job.deadline, job.generation, job.failures,
     job.chunk, job.edit, job.created, job.run_at or job.created, job.background or '', get_blob(job, 'fire'),
     job.fire_time or '', job.max_attempts, get_blob(job, 'trace'), get_blob(job, 'args'), get_blob(job, 'cursor'),
-    alone(job) and '1' or '', keyed.needs(job) and '1' or ''}
+    alone(job) and '1' or '', keyed.needs(job) and '1' or '', get_blob(job, 'lineage')}
 end
 
 local queue = K.queue(pool)

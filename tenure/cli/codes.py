@@ -209,7 +209,10 @@ _DEAD: dict[DeadReason, tuple[str, str]] = {
 
 _CAUSES: dict[Cause, tuple[str, str]] = {
     Cause.RAISED: ("the task raised an error", "tenure jobs show ID has it"),
-    Cause.LIMIT: ("the task crossed one of its budgets", "raise the budget, or do less in one job"),
+    Cause.LIMIT: (
+        "the task crossed one of its budgets",
+        "the error says which and what to change: smaller chunks, a recursion that ends, no cycle of tasks",
+    ),
     Cause.TOO_LARGE: ("what it returned is too large to keep", "store it elsewhere and return its name"),
     Cause.REFUSED: ("the other side asked to come back later", "nothing: it is tried again then"),
     Cause.TIMEOUT: ("it ran longer than its time-out", "raise the task's timeout, or work in chunks"),

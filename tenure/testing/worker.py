@@ -109,6 +109,9 @@ class _Here:
     ) -> None:
         self.checkpoint(ticket, cursor, done, total, message)
 
+    def over(self, ticket: Ticket) -> None:
+        """Its end says so."""
+
 
 class _Unbroken(Interrupts):
     """Nothing breaks into a task that runs in the test's own thread."""
@@ -141,4 +144,5 @@ def _ticket(lease: Lease) -> Ticket:
         args=lease.args,
         cursor=lease.cursor,
         trace=lease.trace,
+        lineage=lease.lineage,
     )

@@ -226,7 +226,7 @@ def test_a_job_has_the_fields_of_the_contract() -> None:
     (attempt,) = job_with_attempts(VIEW)["attemptList"]  # type: ignore[misc, attr-defined]
     assert list(attempt) == [
         *("number", "generation", "status", "cause", "chunk", "fence", "worker", "startedAt", "endedAt"),
-        *("durationMs", "error", "request", "response"),
+        *("durationMs", "error", "limitCode", "callPath", "request", "response"),
     ]
 
 

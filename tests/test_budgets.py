@@ -1,0 +1,167 @@
+"""Budgets: what a chunk may use, and what is said of one that used more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tenure import Budgets, Continue, Ctx, LimitCrossed, Retry, Tenure
+from tenure.lease.budgets import ADVICE, Limit, Lineage
+from tenure.lease.jobs import JobView
+from tenure.scripts.errors import BadInput
+from tenure.testing import InlineWorker
+from tenure.workers.meter import most_kb
+
+Run = Callable[[Callable[..., Any], Budgets], JobView]
+
+
+@pytest.fixture
+def run(app: Tenure, worker: InlineWorker) -> Run:
+    """Run a function as a task with budgets, once; how it ended."""
+
+    def run(function: Callable[..., Any], budgets: Budgets) -> JobView:
+        job = app.background("shop.sync", retry=Retry(1), budgets=budgets)(function).enqueue()
+        worker.run()
+        return app.jobs.get(job.id)
+
+    return run
+
+
+def deeper(levels: int) -> int:
+    return 0 if levels == 0 else 1 + deeper(levels - 1)
+
+
+def counts(ctx: Ctx) -> None:
+    for _ in range(11):
+        ctx.step()
+
+
+def swallows(ctx: Ctx) -> str:
+    try:
+        ctx.step(11)
+    except LimitCrossed:
+        return "all is well"
+    return "never"
+
+
+async def deep_in_a_coroutine() -> int:
+    return deeper(200)
+
+
+@pytest.mark.parametrize(
+    ("work", "budgets", "limit", "says"),
+    [
+        (counts, Budgets(steps=10), Limit.STEPS, "11 steps in one chunk, its budget is 10"),
+        (swallows, Budgets(steps=10), Limit.STEPS, "11 steps in one chunk"),
+        (lambda: deeper(200), Budgets(recursion=100), Limit.RECURSION, "more than 100 deep"),
+        (deep_in_a_coroutine, Budgets(recursion=100), Limit.RECURSION, "more than 100 deep"),
+    ],
+)
+def test_a_crossed_budget_ends_the_attempt_with_its_code_and_advice(
+    run: Run, work: Callable[..., Any], budgets: Budgets, limit: Limit, says: str
+) -> None:
+    view = run(work, budgets)
+
+    (attempt,) = view.attempts
+    assert (view.status, attempt.status, attempt.cause) == ("dead", "failed", "limit")
+    assert (attempt.limit, attempt.call_path) == (limit, ("shop.sync",))
+    assert str(attempt.error).startswith(f"{limit}: ")
+    assert says in str(attempt.error)
+    assert ADVICE[limit] in str(attempt.error)
+
+
+@pytest.mark.parametrize(
+    ("work", "budgets"),
+    [
+        (lambda ctx: ctx.step(10), Budgets(steps=10)),
+        (lambda: deeper(50), Budgets(recursion=100)),
+        (lambda: deeper(200), Budgets()),
+        (counts, Budgets()),
+    ],
+)
+def test_what_stays_in_its_budget_succeeds(run: Run, work: Callable[..., Any], budgets: Budgets) -> None:
+    assert run(work, budgets).status == "succeeded"
+
+
+def test_each_chunk_has_fresh_budgets(run: Run) -> None:
+    def work(ctx: Ctx) -> Continue | None:
+        ctx.step(10)
+        return Continue({"at": 1}) if ctx.chunk < 3 else None
+
+    assert run(work, Budgets(steps=10)).chunk == 3
+
+
+def test_the_memory_of_a_chunk_is_its_peak_though_it_was_given_back(run: Run) -> None:
+    def work() -> None:
+        assert len(b"x" * 200_000_000)
+
+    view = run(work, Budgets(memory=(most_kb() + 100_000) * 1024))
+
+    assert view.attempts[0].limit == Limit.MEMORY
+
+
+def test_a_cycle_of_tasks_ends_at_the_depth_with_its_path(app: Tenure, worker: InlineWorker) -> None:
+    @app.task("ping", retry=Retry(1), budgets=Budgets(depth=3))
+    def ping() -> None:
+        pong.enqueue()
+
+    @app.task("pong", retry=Retry(1))
+    def pong() -> None:
+        ping.enqueue()
+
+    ping.enqueue()
+    views = sorted(worker.run(), key=lambda view: view.created_at)
+
+    assert [view.status for view in views] == ["succeeded", "succeeded", "succeeded", "dead"]
+    (attempt,) = views[-1].attempts
+    assert attempt.limit == Limit.DEPTH
+    assert attempt.call_path == ("ping", "pong", "ping", "pong")
+    assert "pong may enqueue no job: it stands on the last level" in str(attempt.error)
+    assert "Look for a cycle" in str(attempt.error)
+
+
+def test_no_lineage_is_kept_where_no_budget_is_in_force() -> None:
+    assert Lineage.of("").of_task("ping", Budgets()).below().pack() == ""
+    packed = Lineage.of("").of_task("ping", Budgets(depth=2)).below().pack()
+    assert Lineage.of(packed) == Lineage(("ping",), 1)
+    assert Lineage.of(packed).of_task("pong", Budgets(depth=9)).levels == 1
+
+
+def test_crossing_a_budget_follows_the_retry_policy(app: Tenure, worker: InlineWorker) -> None:
+    @app.task("tries", retry=Retry(2, delay="1ms"), budgets=Budgets(steps=1))
+    def tries(ctx: Ctx) -> None:
+        ctx.step(2)
+
+    @app.task("gives.up", retry=Retry(9, permanent=(LimitCrossed,)), budgets=Budgets(steps=1))
+    def gives_up(ctx: Ctx) -> None:
+        ctx.step(2)
+
+    jobs = [tries.enqueue(), gives_up.enqueue()]
+    worker.run()
+    worker.run("1s")
+
+    views = [app.jobs.get(job.id) for job in jobs]
+    assert [(view.dead_reason, len(view.attempts)) for view in views] == [
+        ("attempts_exhausted", 2),
+        ("permanent_error", 1),
+    ]
+
+
+@pytest.mark.parametrize("limit", Limit)
+def test_no_advice_is_a_larger_limit(limit: Limit) -> None:
+    words = ADVICE[limit].lower()
+
+    assert not any(word in words for word in ("raise", "larger", "increase", "higher", "budget"))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"time": -1}, {"memory": "much"}, {"memory": -1}, {"depth": -1}, {"recursion": 1.5}, {"steps": None}],
+)
+def test_what_is_no_budget_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadInput) as refused:
+        Budgets(**wrong)
+
+    assert next(iter(wrong)) in str(refused.value)
