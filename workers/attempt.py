@@ -58,7 +58,7 @@ class Attempts:
         ctx = Ctx(ticket, self._link, self._secrets, task.budgets)
         try:
             try:
-                self._interrupts.arm(begin(ctx, ticket))
+                self._interrupts.arm(begin(ctx, ticket, self._interrupts.press))
                 # a context of its own: what a job sets in context variables is not the next one's
                 value = contextvars.copy_context().run(self._call, task, ticket, ctx)
             finally:
@@ -114,9 +114,9 @@ def called(task: Task, ticket: Ticket, ctx: Ctx) -> Any:
     return task.function(*args, **kwargs)
 
 
-def begin(ctx: Ctx, ticket: Ticket) -> float:
-    """The task is about to run. Answers when its time is up."""
-    ctx.meter.begin(ctx.over)
+def begin(ctx: Ctx, ticket: Ticket, stop: Callable[[], None]) -> float:
+    """The task is about to run; `stop` is how it is told, from another thread. Answers when its time is up."""
+    ctx.meter.begin(ctx.over, stop)
     return ctx.meter.limit_at(ticket.limit_at, time.monotonic())
 
 

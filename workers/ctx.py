@@ -44,7 +44,7 @@ class Link(Protocol):
     ) -> None: ...
 
     def over(self, ticket: Ticket) -> None:
-        """Break into a job that is over its budget of memory. Called in a thread beside it."""
+        """Say that a job is over its budget of memory. Called in a thread beside it."""
         ...
 
 
@@ -66,7 +66,7 @@ class Ctx:
         self._ticket = ticket
 
     def over(self) -> None:
-        """Break into the task: it is over its budget of memory."""
+        """Say that the task is over its budget of memory."""
         self._link.over(self._ticket)
 
     @property

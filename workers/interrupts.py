@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 import time
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 
 class OutOfTime(BaseException):
@@ -51,6 +52,13 @@ class Interrupts:
     def allow_stop(self) -> None:
         """The worker said that the armed task must stop; until then SIGTERM is somebody else's and means nothing."""
         self._stopped = True
+
+    def press(self) -> None:
+        """Raise in the armed task from another thread. To be called until it has ended: a signal that comes as the task
+        begins to wait in the kernel is not seen before it has waited. Again after it was raised: nothing.
+        """
+        if self._armed and self.raised is None:
+            signal.pthread_kill(cast(int, threading.main_thread().ident), signal.SIGALRM)
 
     def _alarm(self, number: int, frame: FrameType | None) -> None:
         self._break(OutOfTime("the time limit has passed"))

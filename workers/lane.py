@@ -98,7 +98,7 @@ class Lane:
             return Fail(str(exc), Cause.RAISED)
         ctx = Ctx(ticket, self._line, self._registry.secrets, task.budgets)
         try:
-            attempt.arm(begin(ctx, ticket))
+            attempt.arm(begin(ctx, ticket, _nothing))
             value = await self._call(task, ticket, ctx)
         except BaseException as exc:
             ended = attempt.raised or exc
@@ -112,6 +112,10 @@ class Lane:
         ctx.takes(whole)
         value = called(task, whole, ctx)
         return await value if inspect.iscoroutine(value) else value
+
+
+def _nothing() -> None:
+    """A task that is watched from another thread has a process of its own, and is not here."""
 
 
 class Beside:

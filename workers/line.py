@@ -10,7 +10,6 @@ import asyncio
 import os
 import queue
 import selectors
-import signal
 import socket
 import threading
 import time
@@ -19,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from ..lease.outcome import Fail, Outcome
 from ..scripts.errors import Canceled, LeaseLost, StaleFence, TenureError
@@ -130,10 +129,9 @@ class Line:
         self._committed(ticket, await asked)
 
     def over(self, ticket: Ticket) -> None:
-        """Tell the worker, who kills what does not stop, and break into the main thread as its alarm does."""
+        """Tell the worker, who kills what does not stop."""
         if ticket.number in self._running:
             self._say(Say.OVER, ticket.number)
-            signal.pthread_kill(cast(int, threading.main_thread().ident), signal.SIGALRM)
 
     def _committed(self, ticket: Ticket, refused: str | None) -> None:
         if refused is None:

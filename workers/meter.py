@@ -33,21 +33,25 @@ class Meter:
         self._peak: Callable[[], int] = _nothing
         self._ended: threading.Event | None = None
 
-    def begin(self, over: Callable[[], None]) -> None:
-        """The task is about to run. `over` is called in a thread beside it once it has taken too much memory."""
+    def begin(self, over: Callable[[], None], stop: Callable[[], None]) -> None:
+        """The task is about to run. Once it has taken too much memory, `over` is called in a thread beside it, and
+        `stop`, again and again until it has ended.
+        """
         if self.budgets.memory_kb:
             self._peak = peak_from_now()
             self._ended = threading.Event()
             watch = threading.Thread(
-                target=self._watch, args=(self._ended, over), name="tenure-meter", daemon=True
+                target=self._watch, args=(self._ended, over, stop), name="tenure-meter", daemon=True
             )
             watch.start()
 
-    def _watch(self, ended: threading.Event, over: Callable[[], None]) -> None:
+    def _watch(self, ended: threading.Event, over: Callable[[], None], stop: Callable[[], None]) -> None:
+        while not (ended.wait(LOOK_S) or self.over_memory()):
+            pass
+        if not ended.is_set():
+            over()
         while not ended.wait(LOOK_S):
-            if self.over_memory():
-                over()
-                return
+            stop()
 
     def limit_at(self, limit_at: float, now: float) -> float:
         """When a job that begins now must end, `limit_at` at the latest."""

@@ -122,6 +122,9 @@ class _Unbroken(Interrupts):
     def disarm(self) -> None:
         pass
 
+    def press(self) -> None:
+        pass
+
 
 def _ticket(lease: Lease) -> Ticket:
     now = time.monotonic()
