@@ -28,6 +28,7 @@ from ..scripts.errors import (
     TenureError,
 )
 from . import refusals
+from .next_steps import over_http
 from .plain import escaped
 
 log = logging.getLogger("tenure.api")
@@ -79,7 +80,7 @@ def problem(exc: TenureError, headers: Mapping[str, str] | None = None) -> Respo
         "status": status,
         "code": code,
         "detail": escaped(str(exc)),
-        "hint": escaped(exc.hint) or f"tenure explain {code}",
+        "hint": escaped(over_http(exc.hint)) or f"tenure explain {code}",
         "errors": [{"pointer": one.pointer, "message": escaped(one.message)} for one in wrong],
         "traceId": trace,
     }
