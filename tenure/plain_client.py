@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import hiredis
@@ -32,6 +32,13 @@ class PlainClient(Redis):
     def execute_command(self, *args: Any, **options: Any) -> Any:
         if args[0] != "FCALL" or options:
             return cast(Any, super()).execute_command(*args, **options)
+        return self._ask(lambda connection: _ask(connection, args))
+
+    def ask_all(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        """The replies to calls of scripts that are sent together; one that is an error stands among them."""
+        return cast("list[Any]", self._ask(lambda connection: _ask_all(connection, commands)))
+
+    def _ask(self, ask: Callable[[Any], Any]) -> Any:
         connection = self._take()
 
         def hang_up(_error: Exception) -> None:
@@ -39,7 +46,7 @@ class PlainClient(Redis):
 
         whole = False
         try:
-            reply = connection.retry.call_with_retry(lambda: _ask(connection, args), hang_up)
+            reply = connection.retry.call_with_retry(lambda: ask(connection), hang_up)
             whole = True
             return reply
         except ResponseError:
@@ -68,3 +75,15 @@ class PlainClient(Redis):
 def _ask(connection: Any, command: tuple[Any, ...]) -> Any:
     connection.send_packed_command([_pack(command)])
     return connection.read_response()
+
+
+def _ask_all(connection: Any, commands: Sequence[Sequence[Any]]) -> list[Any]:
+    connection.send_packed_command([b"".join([_pack(tuple(command)) for command in commands])])
+    return [_reply(connection) for _ in commands]
+
+
+def _reply(connection: Any) -> Any:
+    try:
+        return connection.read_response()
+    except ResponseError as exc:
+        return exc

@@ -237,6 +237,21 @@ def echo(store: Store, word: str) -> Any:
     return ask(store, "FCALL", "echo", 0, word)
 
 
+def test_calls_sent_together_are_answered_in_their_order_with_errors_among_them(embedded: Store) -> None:
+    store_one(embedded)
+    client: Any = embedded.redis
+    calls: list[Words] = [("FCALL", "echo", 0, f"word {number}") for number in range(500)]
+    calls[250] = ("FCALL", "nothing", 0)
+
+    kill_embedded(embedded)
+    replies = client.ask_all(calls)
+
+    assert "Function not found" in str(replies[250])
+    replies[250] = b"word 250"
+    assert replies == [f"word {number}".encode() for number in range(500)]
+    assert echo(embedded, "next") == b"next"
+
+
 def test_a_call_that_is_interrupted_while_it_waits_leaves_no_reply_to_the_next(
     embedded: Store, interrupt: Callable[[], None]
 ) -> None:
