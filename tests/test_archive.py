@@ -24,12 +24,14 @@ from tenure.scheduler.execution_log import LogEntry
 from tenure.scheduler.fire_record import Fire
 from tenure.scheduler.history import find_job, is_whole
 from tenure.scheduler.plan import month
+from tenure.scheduler.schedules import Schedules
+from tenure.scheduler.trigger import Trigger
 from tenure.scripts import Call
 from tenure.scripts.errors import ArchiveUnreachable, BadInput, MissingExtra, NotFound
 from tenure.testing import START, Server, wipe
 
 from . import archive_process
-from .clockwork import DAY, FIRST, KEY, MINUTE, Clockwork
+from .clockwork import DAY, FIRST, KEY, MINUTE, TASK, Clockwork
 
 MONTH = month(START)
 NOWHERE = {"sqlite": "sqlite:////nowhere/at/all.db", "postgresql": "postgresql+psycopg://x@/x?host=/nowhere"}
@@ -292,10 +294,13 @@ def test_archiving_again_writes_nothing(clockwork: Clockwork, archive: Archive) 
 
 
 def test_only_what_is_new_is_read(clockwork: Clockwork, archive: Archive) -> None:
+    another = Schedules(clockwork.ledger(FIRST + 11 * MINUTE))
+    another.put("another", TASK, [Trigger("default", "0 * * * * ?")])
+    Schedules(clockwork.ledger(FIRST + 12 * MINUTE)).delete("another")
     one = run(clockwork, archive)
-    clockwork.put(now=FIRST + 11 * MINUTE)
-    clockwork.fire(FIRST + 12 * MINUTE)
-    clockwork.end(FIRST + 12 * MINUTE, Succeed())
+    clockwork.put(now=FIRST + 12 * MINUTE)
+    clockwork.fire(FIRST + 13 * MINUTE)
+    clockwork.end(FIRST + 13 * MINUTE, Succeed())
     sent: list[tuple[str, Any]] = []
     scripts = clockwork.ledgers.scripts
     one._ledgers = Ledgers(_Spy(sent, scripts), clockwork.ledgers.namespace)  # type: ignore[arg-type]
@@ -308,7 +313,22 @@ def test_only_what_is_new_is_read(clockwork: Clockwork, archive: Archive) -> Non
         f"xl:{MONTH}:{KEY}": 7,
     }
     assert len([script for script, _ in sent if script == "read"]) == 1
-    assert counts(archive) == {"tenure_fires": 9, "tenure_log": 9, "tenure_jobs": 7}
+    assert counts(archive) == {"tenure_fires": 10, "tenure_log": 10, "tenure_jobs": 7}
+
+
+def test_what_is_remembered_of_jobs_is_no_more_than_is_read_again(
+    clockwork: Clockwork, archive: Archive
+) -> None:
+    one = run(clockwork, archive)
+    assert len(one._seen) == 1
+    ledger = clockwork.ledger(FIRST + 30 * MINUTE)
+    ledger.enqueue(NewJob("plain"))
+    clockwork.end(FIRST + 30 * MINUTE, Fail("no luck", permanent=True))
+
+    while one.round() == 0.0:
+        pass
+
+    assert len(one._seen) == 1
 
 
 class _Spy:
@@ -574,6 +594,41 @@ def test_an_archive_that_lost_what_it_had_is_filled_from_redis_again(
     run(clockwork, archive, folder)
 
     assert counts(archive) == {**ALL, "tenure_fires": 9}
+
+
+def test_what_went_through_a_spool_in_parts_is_read_from_redis_no_more(
+    clockwork: Clockwork, archive: Archive, away: Archive, folder: Spool
+) -> None:
+    run(clockwork, archive, folder)
+    clockwork.put(now=FIRST + 11 * MINUTE)
+    for minute in (12, 13):
+        clockwork.fire(FIRST + minute * MINUTE)
+        clockwork.end(FIRST + minute * MINUTE, Succeed())
+        run(clockwork, away, folder)
+
+    archiver.replay(folder, archive)
+
+    places = archive.progress("acme", [f"xl:{MONTH}:{KEY}", f"f:{MONTH}:default:{KEY}", "ended:succeeded"])
+    assert sorted(row.position for row in places.values()) == [7, 10, 10]
+    assert folder.ways() == []
+
+
+def test_an_archive_that_goes_away_and_comes_back_while_it_is_kept(
+    clockwork: Clockwork, archive: Archive, away: Archive, folder: Spool
+) -> None:
+    one = run(clockwork, archive, folder)
+    clockwork.put(now=FIRST + 11 * MINUTE)
+    clockwork.fire(FIRST + 12 * MINUTE)
+
+    one._archive = away
+    one.round()
+    assert one.away
+    assert folder.counts()["tenure_fires"] == 1
+    one._archive = archive
+    one.round()
+
+    assert not one.away
+    assert counts(archive)["tenure_fires"] == 9
 
 
 def test_a_spooled_job_that_ended_anew_meanwhile_stays(

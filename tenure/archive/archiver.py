@@ -48,7 +48,6 @@ class Archiver:
         self._ledgers = ledgers
         self._archive = archive
         self._spool = spool
-        self._made = False
         self.away = False
         """Whether the last round went to the spool."""
         self._seen: dict[tuple[str, str, str], int] = {}
@@ -65,9 +64,7 @@ class Archiver:
     def _target(self) -> Archive:
         """The archive, with all that was spooled in it; while it is away the spool."""
         try:
-            if not self._made:
-                self._archive.create()
-                self._made = True
+            self._archive.create()
             if self._spool is not None:
                 replay(self._spool, self._archive)
         except ArchiveUnreachable as exc:
@@ -255,9 +252,8 @@ def replay(spool: Spool, archive: Archive) -> None:
     ways = spool.ways()
     for row in ways:
         known = archive.progress(row.tenant, [row.source]).get(row.source)
-        if (
-            known.position if known else 0
-        ) >= row.since:  # else a part is missing, and is read from Redis again
+        # else a part is missing, and is read from Redis again
+        if (known.position if known else 0) >= row.since:
             archive.write(Batch(progress=[rows.progress_row(row.tenant, row.source, row.position, row.mark)]))
     if ways:
         spool.note([rows.progress_row(row.tenant, row.source, row.position, row.mark) for row in ways])
