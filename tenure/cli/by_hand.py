@@ -150,6 +150,11 @@ def reschedule(
     as_json: bool,
 ) -> None:
     """Let a pending job run now, at another time, or with another priority."""
+    if not now and after is None and at is None and priority is None:
+        raise BadInput(
+            "nothing is asked for: neither a time nor a priority",
+            hint="--now, --after 5m, --at 2026-09-21T14:00:00Z or --priority 0",
+        )
     with opened() as app:
         changed = app.jobs.reschedule(
             job_id,

@@ -100,6 +100,7 @@ def test_a_job_is_rescheduled(cli: Cli, now_ledger: Ledger) -> None:
         (["jobs", "confirm", "PENDING", "--happened"], 4, "WRONG_STATE"),
         (["jobs", "confirm", "PENDING"], 2, "--happened or --not-happened"),
         (["jobs", "reschedule", "PENDING"], 2, "nothing is asked for"),
+        (["jobs", "reschedule", "PENDING"], 2, "next: --now, --after 5m, --at"),
         (["jobs", "reschedule", "PENDING", "--now", "--after", "5m"], 2, "one due time"),
         (["jobs", "reschedule", "PENDING", "--priority", "10"], 2, "0<=x<=9"),
     ],
