@@ -19,7 +19,7 @@ from . import views
 from .calls import CALL, read_call
 from .fields import Fields
 from .job_filters import query_of, read_page
-from .jobs import MOST, ledger_of, read_from, read_token, read_when
+from .jobs import MOST, read_from, read_token, read_when
 from .needs import App
 from .plain import Json, escaped
 from .refusals import NotStartable
@@ -83,10 +83,6 @@ class Background:
         wanted = query.text("task")
         found = read_page(self._app, query, known if wanted is None else (wanted,), background=True)
         return answer(views.jobs_page(found, lambda view: views.background_task(view, log=False)))
-
-    def get(self, request: Request) -> Response:
-        view = background_task(ledger_of(self._app, request), request.path_params["id"])
-        return answer(views.background_task(view))
 
     def cancel(self, request: Request, body: bytes) -> Response:
         """Cancel it, and answer it as it then stands; a canceled one stays as it is."""

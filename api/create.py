@@ -23,6 +23,7 @@ from .holds import HoldResource
 from .hub import Hub
 from .instances import InstanceResource
 from .jobs import Jobs
+from .long_poll import LongPoll
 from .needs import App
 from .problems import CatchAll, on_error, on_http_error
 from .replays import ReplayResource
@@ -67,7 +68,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
     return [
         resource("/tasks", get=Tasks(app).list),
         resource("/background-tasks", get=background.list, post=background.start),
-        resource("/background-tasks/{id}", get=background.get),
+        BySegments("/background-tasks/{id}", LongPoll(app, hub).get),
         resource("/background-tasks/{id}/cancel", post=background.cancel),
         resource("/background-tasks/{id}/retry", post=background.retry),
         BySegments("/background-tasks/{id}/events", Events(app, hub).follow),

@@ -26,26 +26,35 @@ class Shown:
     """Work a second."""
     eta: Eta | None = None
     ended: bool = False
+    stage: str = ""
+    unit: str = ""
+    warnings: int = 0
     why: str = ""
     """What there is to say beyond the state."""
 
 
 def describe(job: JobView, columns: int | None = None) -> str:
-    """`running    42.0% [#####.......] 1,234/2,900  123/s  3m12s left (2m50s-4m10s)`, as far as it is known."""
+    """`running    42.0% [#####.......] 1,234/2,900 rows  123/s  3m12s left (2m50s-4m10s)  reading  2 warnings`, as far
+    as it is known.
+    """
     return draw(shown(job), columns)
 
 
 def draw(job: Shown, columns: int | None = None) -> str:
-    """The line; in `columns` columns, without what is least needed: the range of the ETA, the rate, the bar."""
+    """The line; in `columns` columns, without what is least needed: stage, range of the ETA, rate, bar, counts."""
+    warned = _warned(job)
     if job.done is None and job.total is None:
-        return f"{job.status} {job.why}".rstrip()
+        known = (f"{job.status} {job.why}".rstrip(), job.stage, warned)
+        return "  ".join(part for part in known if part)
     share, bar, done = _share(job), f" {_bar(job)}", f" {_done(job)}"
     left, bounds, rate = _left(job), _bounds(job), _rate(job)
     forms = (
-        (share + bar + done, rate, left + bounds),
-        (share + bar + done, rate, left),
-        (share + bar + done, left),
-        (share + done, left),
+        (share + bar + done, rate, left + bounds, job.stage, warned),
+        (share + bar + done, rate, left + bounds, warned),
+        (share + bar + done, rate, left, warned),
+        (share + bar + done, left, warned),
+        (share + done, left, warned),
+        (share, left, warned),
         (share, left),
     )
     lines = ["  ".join(part for part in parts if part) for parts in forms]
@@ -54,8 +63,11 @@ def draw(job: Shown, columns: int | None = None) -> str:
 
 def shown(job: JobView) -> Shown:
     progress = job.progress
-    if progress is None or (progress.done is None and progress.total is None and progress.doing is None):
+    if progress is None:
         return Shown(job.status, ended=job.ended, why=_why(job))
+    stage = "" if job.ended else progress.stage or ""
+    if progress.done is None and progress.total is None and progress.doing is None:
+        return Shown(job.status, ended=job.ended, stage=stage, warnings=progress.warnings, why=_why(job))
     return Shown(
         status=job.status,
         percent=percent(job),
@@ -64,6 +76,9 @@ def shown(job: JobView) -> Shown:
         rate=_measured(progress),
         eta=remaining(job),
         ended=job.ended,
+        stage=stage,
+        unit=progress.unit or "",
+        warnings=progress.warnings,
         why=_why(job) if job.ended and job.status is not State.SUCCEEDED else "",
     )
 
@@ -92,7 +107,14 @@ def _bar(job: Shown) -> str:
 
 
 def _done(job: Shown) -> str:
-    return f"{job.done or 0:,}/{job.total:,}" if job.total is not None else f"{job.done or 0:,}"
+    total = "" if job.total is None else f"/{job.total:,}"
+    return f"{job.done or 0:,}{total} {job.unit}".rstrip()
+
+
+def _warned(job: Shown) -> str:
+    if not job.warnings:
+        return ""
+    return f"{job.warnings:,} warning{'s' if job.warnings > 1 else ''}"
 
 
 def _rate(job: Shown) -> str:

@@ -56,12 +56,13 @@ def _drawn(job: JobView) -> None:
 
 
 def _plain() -> Callable[[JobView], None]:
-    """A line when the state, attempt or message changes, and at each tenth of the work."""
+    """A line when the state, attempt or stage changes, and at each tenth of the work."""
     last: tuple[object, float] | None = None
 
     def show(job: JobView) -> None:
         nonlocal last
-        state = job.status if job.ended else None, len(job.attempts)
+        stage = job.progress.stage if job.progress else None
+        state = job.status if job.ended else None, len(job.attempts), stage
         share = percent(job) or 0.0
         if last is None or state != last[0] or share >= last[1] + STEP:
             last = state, share

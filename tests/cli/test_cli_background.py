@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import click
 import pytest
 
 from tenure import Tenure
 from tenure.cli.progress import describe
+from tenure.cli.watch import _plain
 from tenure.lease.jobs import JobView, Progress
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail, NextChunk, Succeed
@@ -122,7 +124,7 @@ def test_background_tasks_are_found_behind_any_number_of_jobs(cli: Cli, app: Ten
     rest = cli("background", "list", "--limit", "2", "-o", "json", "--cursor", found["nextCursor"]).json
 
     assert sorted(one["id"] for one in found["items"] + rest["items"]) == sorted(tasks)
-    assert len(found["nextCursor"]) < 100
+    assert len(found["nextCursor"]) < 200
     assert rest["nextCursor"] is None
 
 
@@ -177,6 +179,41 @@ def test_the_line_has_share_count_rate_and_eta(view: JobView) -> None:
 
     assert line == "running    20.0% [##..........] 2,000/10,000  100/s  1m20s left (1m13s-1m28s)"
     assert len(line) < 80
+
+
+def test_the_line_has_unit_stage_and_warnings(view: JobView) -> None:
+    running = replace(
+        view, status=State.RUNNING, progress=progress(unit="rows", stage="prices \x1b[2J", warnings=2)
+    )
+    line = "running    20.0% [##..........] 2,000/10,000 rows  100/s  1m20s left"
+    begun = progress(done=None, total=None, stage="opening", warnings=1, samples=())
+
+    assert describe(running) == f"{line} (1m13s-1m28s)  prices \x1b[2J  2 warnings"
+    assert describe(running, 100) == f"{line} (1m13s-1m28s)  2 warnings"
+    assert describe(running, 85) == f"{line}  2 warnings"
+    assert describe(replace(running, progress=begun)) == "running  opening  1 warning"
+    assert describe(replace(running, status=State.SUCCEEDED)).endswith("100/s  2 warnings")
+
+
+def test_watching_prints_a_line_for_each_stage(app: Tenure, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = app.ledger()
+    ledger.enqueue(NewJob("sync", fields={"background": "1", "unit": "rows"}))
+    lease = claim(ledger)
+    ledger.report(
+        lease, cursor=pack({"at": 3}, what="cursor"), done=3, total=4, stage="prices\x1b[2J", warnings=1
+    )
+    seen: list[str] = []
+
+    monkeypatch.setattr(click, "echo", seen.append)
+
+    show = _plain()
+    for report in ({}, {"doing": 3}, {"stage": "stock"}):
+        ledger.report(lease, **report)  # type: ignore[arg-type]
+        show(ledger.get(lease.id))
+
+    assert len(seen) == 2
+    assert seen[0].endswith("3/4 rows ETA: estimating prices 1 warning")
+    assert seen[1].endswith("stock 1 warning")
 
 
 def test_the_line_counts_from_when_the_next_attempt_is_due(view: JobView) -> None:

@@ -395,3 +395,95 @@ def test_open_streams_do_not_hold_up_a_stop(web: Web) -> None:
     web.api.state.hub.close()
 
     assert ended.wait(2)
+
+
+# Long poll: the same without a stream.
+
+
+def poll(web: Web, job_id: str, **query: int) -> dict[str, Any]:
+    answer = httpx.get(f"{web.url}/background-tasks/{job_id}", params=query, timeout=70)
+    assert answer.status_code == 200, answer.text
+    content: dict[str, Any] = answer.json()
+    return content
+
+
+def test_a_poll_waits_until_the_revision_is_another(
+    web: Web, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "RECHECK_S", 0.4)
+    job_id = web.start()
+    seen = poll(web, job_id)["revision"]
+    answers: list[dict[str, Any]] = []
+    waiting = threading.Thread(target=lambda: answers.append(poll(web, job_id, since=seen, waitMs=60_000)))
+    waiting.start()
+    wait_until(lambda: any(feed.watchers for feed in web.feeds.values()))
+    assert answers == []
+
+    hand.take()
+    waiting.join(10)
+
+    assert answers[0]["revision"] > seen
+    assert answers[0]["status"] == "running"
+    wait_until(lambda: not web.feeds)
+
+
+def test_a_poll_that_has_not_seen_the_newest_is_answered_at_once(web: Web, hand: Hand) -> None:
+    job_id = web.start()
+    seen = poll(web, job_id)["revision"]
+    hand.take()
+
+    for since in ({"since": seen}, {"since": seen + 1000}, {}):
+        assert poll(web, job_id, waitMs=60_000, **since)["status"] == "running"
+    hand.ledger.cancel(job_id)
+    ended = poll(web, job_id)
+    assert poll(web, job_id, waitMs=60_000, since=ended["revision"]) == ended
+    assert not web.feeds
+
+
+def test_a_poll_in_which_nothing_happens_answers_what_there_is(web: Web) -> None:
+    job_id = web.start()
+    seen = poll(web, job_id)
+
+    assert poll(web, job_id, since=seen["revision"], waitMs=20) == seen
+
+
+def test_many_polls_are_one_subscription_and_a_client_that_goes_frees_its_place(
+    web: Web, shop: Tenure
+) -> None:
+    job_id = web.start()
+    seen = poll(web, job_id)["revision"]
+    lines = [socket.create_connection(("127.0.0.1", web.port)) for _ in range(5)]
+    for line in lines:
+        path = f"/background-tasks/{job_id}?waitMs=60000&since={seen}"
+        line.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    wait_until(lambda: sum(feed.watchers for feed in web.feeds.values()) == 5)
+    wait_until(lambda: subscriptions(shop) == 1)
+
+    for line in lines:
+        line.close()
+
+    wait_until(lambda: not web.feeds)
+    wait_until(lambda: subscriptions(shop) == 0)
+
+
+def test_open_polls_do_not_hold_up_a_stop(web: Web) -> None:
+    job_id = web.start()
+    seen = poll(web, job_id)
+    answers: list[dict[str, Any]] = []
+    waiting = threading.Thread(
+        target=lambda: answers.append(poll(web, job_id, since=seen["revision"], waitMs=60_000))
+    )
+    waiting.start()
+    wait_until(lambda: any(feed.watchers for feed in web.feeds.values()))
+
+    web.api.state.hub.close()
+    waiting.join(5)
+
+    assert answers == [seen]
+
+
+@pytest.mark.parametrize("query", ["waitMs=60001", "waitMs=-1", "waitMs=soon", "since=x", "wait=5"])
+def test_a_poll_that_cannot_be_meant_is_refused(web: Web, query: str) -> None:
+    answer = httpx.get(f"{web.url}/background-tasks/{web.start()}?{query}")
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "BAD_INPUT")
