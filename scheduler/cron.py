@@ -80,8 +80,11 @@ class CronExpression:
         self._tz = self._clock.zone.tz
 
     def next(self, after: datetime) -> datetime | None:
-        """The first fire strictly later than `after`, or None when there is none."""
-        found = self._clock.first(self._readings, _floor(after) + 1)
+        """The first fire strictly later than `after`, or None when there is none.
+
+        With `dst="quartz"` it is what Quartz answers: asked in an hour that comes twice, it goes on from the second.
+        """
+        found = self._clock.first(self._readings, self._clock.goes_on_from(_floor(after) + 1))
         return None if found is None else datetime.fromtimestamp(found, self._tz)
 
     def prev(self, before: datetime) -> datetime | None:
@@ -102,7 +105,7 @@ class CronExpression:
         return map(self._planned, plans)
 
     def next_ms(self, after_ms: int) -> int | None:
-        """`next`, in epoch milliseconds."""
+        """The first fire strictly later than `after_ms`, in epoch milliseconds."""
         found = self._clock.first(self._readings, after_ms // _SECOND_MS + 1)
         return None if found is None else found * _SECOND_MS
 

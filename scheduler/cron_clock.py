@@ -79,8 +79,6 @@ class Clock:
             if instant >= _LAST:
                 return None
             instant = _FIRST
-        if self.policy == "quartz":
-            instant = self._second_pass(instant)
         while True:
             start, end, offset, low, high, _ = self._window(instant)
             reading = instant + offset
@@ -206,8 +204,10 @@ class Clock:
             return Plan(start, opens, "gap", None)  # that instant has a reading of its own
         return Plan(start, missing, "gap", "dst_gap")
 
-    def _second_pass(self, instant: int) -> int:
-        """Quartz does not tell the two passes of a reading apart: it goes on from the second."""
+    def goes_on_from(self, instant: int) -> int:
+        """Where Quartz goes on when it is asked from an instant: of a reading that comes twice it takes the second."""
+        if self.policy != "quartz" or not _FIRST <= instant < _LAST:
+            return instant
         window = self._window(instant)
         reading, after = instant + window.offset, window.stretch.after
         return reading - after if reading >= window.end + after else instant

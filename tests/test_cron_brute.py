@@ -83,9 +83,13 @@ def check(random: Random, walk: Walk, tz: str, *, seconds: bool = False) -> None
     assert [it.at.astimezone(UTC) for it in plan if not it.skipped] == fires, case
     assert [it.at.astimezone(UTC) for it in plan if it.skipped] == skipped, case
     assert [it for it in plan if it.mark] == list(cron.planned(walk.start, walk.end, only_odd=True)), case
+    at = walk.start + random.random() * (walk.end - walk.start)
+    at_ms = int(at.timestamp() * 1000)
+    due_ms = cron.next_ms(at_ms)
+    due = (round(fire.timestamp() * 1000) for fire in fires)
+    assert next((fire for fire in due if fire > at_ms), due_ms) == due_ms, case
     if dst == "quartz":
         return  # from within the first pass its `next` is not the next of the plan; the vectors check it
-    at = walk.start + random.random() * (walk.end - walk.start)
     later, earlier = in_utc(cron.next(at)), in_utc(cron.prev(at))
     assert next((fire for fire in fires if fire > at), later) == later, case
     assert next((fire for fire in reversed(fires) if fire < at), earlier) == earlier, case

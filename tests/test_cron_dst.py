@@ -255,3 +255,14 @@ def test_quartz_is_silent_in_the_first_pass_and_skips_the_gap() -> None:
         ("2024-03-10T06:30", None),
         ("2024-03-10T07:00", "dst_gap"),
     ]
+
+
+def test_in_an_hour_that_comes_twice_the_plan_of_quartz_goes_on_with_the_second() -> None:
+    """`next` answers as Quartz does, which forgets that fire when it is asked from in between; a scheduler must not."""
+    cron = CronExpression("0 30 2 * * ?", "Europe/Berlin", "quartz")
+    first_pass = at("2026-10-25T00:30")
+    ms = round(first_pass.timestamp() * 1000)
+
+    assert cron.next(first_pass) == at("2026-10-26T01:30")
+    assert cron.next_ms(ms) == round(at("2026-10-25T01:30").timestamp() * 1000)
+    assert cron.next_ms(ms) == next(cron.between_ms(ms + 1, ms + 86_400_000))
