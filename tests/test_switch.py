@@ -572,6 +572,15 @@ def test_what_was_observed_before_the_clock_stepped_back_is_not_planned_again(cl
     assert clockwork.schedules(now).get(KEY).next_fires == {"default": FIRST + 3 * MINUTE}
 
 
+def test_a_pause_after_the_clock_stepped_back_keeps_what_was_observed(clockwork: Clockwork) -> None:
+    clockwork.switch(START).set(enabled=False)
+    clockwork.minutes(FIRST, 3)
+    pausing.pause(clockwork.schedules(FIRST - SECOND), KEY)
+    pausing.resume(clockwork.schedules(FIRST + 3 * MINUTE), KEY)
+
+    assert clockwork.said() == [*[("skipped", DISABLED, 1)] * 3, ("skipped", "paused", 1)]
+
+
 def test_what_is_enabled_before_the_clock_steps_back_leaves_no_instant_without_a_record(
     clockwork: Clockwork,
 ) -> None:

@@ -35,7 +35,7 @@ for at = 1, #fields, 2 do
   if trigger then
     local told = tonumber(fields[at + 1]) <= now and due[trigger]
     if told then pass_over(job_key, trigger, told) end
-    plan_next(job_key, trigger, told and told.following or fields[at + 1], pause == '1')
+    plan_next(job_key, trigger, told and told.following or after_observed(job_key, trigger, fields[at + 1]), pause == '1')
   end
 end
 return {revision, '1', earliest_fire(), tick()}

@@ -92,6 +92,13 @@ local function pass_over(job_key, trigger, told)
   for _, stretch in ipairs(told) do record_passed(job_key, trigger, '', unpack(stretch)) end
 end
 
+-- A trigger's next instant, which is not due, past what was observed of it before the clock stepped back; empty: all was.
+local function after_observed(job_key, trigger, planned)
+  local cursor = tonumber(redis.call('ZSCORE', K.observed(), trigger .. ':' .. job_key) or planned)
+  if cursor == OBSERVED_TO_THE_END then return '' end
+  return text(math.max(cursor, tonumber(planned)))
+end
+
 -- Plan a trigger's next instant; empty: there is none. One of a paused schedule is known and not waited for.
 local function plan_next(job_key, trigger, following, paused)
   local member, it = trigger .. ':' .. job_key, gate()
