@@ -216,8 +216,7 @@ class HandOver:
 
     def _put(self, move: Move) -> None:
         assert move.task is not None
-        assert move.trigger is not None
-        if move.times.next_ms(self.now()) is None:
+        if move.trigger is None or move.over_at(self.now()):
             # all its instants are due: the old scheduler fires it or it is made up for, and then it is over
             self.schedules.delete(move.key)
             return
@@ -326,7 +325,7 @@ class HandOver:
     def _given(self, job: OldJob, resumed: int | None, *, twice: bool) -> tuple[Given, Back]:
         key = str(job.key)
         view = self._stored(key)
-        due = job.due_ms if resumed is None else None if view is None else _next_of(view, resumed)
+        due = _next_of(view, resumed) if resumed is not None else _next_of_old(view, job)
         if twice:
             due, why = None, "it was planned more than once"
         elif view is not None and view.paused:
@@ -374,14 +373,23 @@ class HandOver:
         return f"tenure migrate rq-scheduler {verb}{where}"
 
 
-def _next_of(view: ScheduleView, resumed: int) -> int | None:
+def _next_of(view: ScheduleView | None, resumed: int) -> int | None:
     """The first instant that Tenure has not fired. A trigger that has not moved since it was enabled still stands where
     it was before.
     """
+    if view is None:
+        return None
     found = [planned for planned in view.next_fires.values() if planned > resumed]
     if found or not view.next_fires:
         return min(found, default=None)
     return view.times(view.definition.triggers[0]).next_ms(resumed)
+
+
+def _next_of_old(view: ScheduleView | None, job: OldJob) -> int | None:
+    """Where the old scheduler was with it."""
+    if not job.half_fired or job.cron is None:
+        return job.next_ms if job.fires != 0 else None
+    return None if view is None else view.times(view.definition.triggers[0]).next_ms(job.next_ms - 1)
 
 
 def _left(view: ScheduleView, due: int) -> int:

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from rq.utils import str_to_date
+
 from ..lease.payload import digest
 from ..scripts.errors import BadInput, BadPayload
 from .job_key import LIMIT, JobKey
@@ -48,15 +50,29 @@ class OldJob:
     repeat: int | None = None
     timeout_s: int | None = None
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    fired_ms: int = 0
+    """When it was last put into a queue of RQ (epoch ms)."""
     problem: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def half_fired(self) -> bool:
+        """Whether the old scheduler has enqueued it for `due_ms` already, and died before it noted the next instant."""
+        return self.fired_ms >= self.due_ms > 0
 
     @property
     def fires(self) -> int | None:
         """How often it still fires; None: for ever."""
         if self.cron is None and self.interval_s is None:
-            return 1
-        return None if self.repeat is None else max(1, self.repeat)
+            return 0 if self.half_fired else 1
+        return None if self.repeat is None else max(0 if self.half_fired else 1, self.repeat)
+
+    @property
+    def next_ms(self) -> int:
+        """The first instant at which it has not fired; of cron not before it."""
+        if not self.half_fired:
+            return self.due_ms
+        return self.fired_ms // 1000 * 1000 + 1000 * (self.interval_s or 1)
 
     @property
     def says(self) -> str:
@@ -98,6 +114,7 @@ def read_job(job_id: str, row: Mapping[bytes, bytes], due_ms: int) -> OldJob:
         repeat=None if when["repeat"] is None else _whole(when["repeat"]) or 0,
         timeout_s=_whole(said.get("timeout", b"").decode(errors="replace")),
         meta={name: value for name, value in meta.items() if name not in _SCHEDULE},
+        fired_ms=_instant(said.get("enqueued_at", b"")),
         problem=wrong,
         notes=tuple(_notes(said, when)),
     )
@@ -183,6 +200,14 @@ def _notes(said: Mapping[str, bytes], when: Mapping[str, object]) -> Sequence[st
             f"it names a queue class of its own, {when['queue_class_name']!s:.60}: a gate does not see it"
         )
     return notes
+
+
+def _instant(text: bytes) -> int:
+    """Epoch ms of a time as RQ writes it; 0 for none."""
+    try:
+        return int(str_to_date(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return 0
 
 
 def _whole(value: object) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..lease.context import MOST_LABELS, check_labels
 from ..lease.instants import rfc3339
@@ -59,7 +60,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One schedule out of one old job, or out of several that are the same. `problem` says why it is none."""
+    """One schedule out of one old job, or out of several that are the same. `problem` says why it is none; without a
+    trigger it has fired for the last time.
+    """
 
     jobs: tuple[OldJob, ...]
     task: Task | None = None
@@ -78,19 +81,27 @@ class Move:
 
     @property
     def times(self) -> Times:
+        """When it fires from its next instant on, as far as that counts."""
         assert self.trigger is not None
         return self.trigger.times(0)
+
+    def over_at(self, now: int) -> bool:
+        """Whether it has no instant after `now`."""
+        return self.trigger is None or self.times.next_ms(now) is None
 
     def due(self, until: int) -> Sequence[int]:
         """The instants that came due up to `until` and that the old scheduler did not get to: each of the last minute;
         of older ones, as after any outage, the newest, and only if none is younger. Those of an interval that come
         after the first are none: there it begins anew with each run.
         """
+        first = self.old.next_ms
+        if self.trigger is None or first > until:
+            return []
         if self.old.cron is None:
-            return [self.old.due_ms] if self.old.due_ms <= until else []
+            return [first]
         times, found = self.times, list[int]()
         at = times.prev_ms(until + 1)
-        while at is not None and at >= self.old.due_ms and len(found) < MOST_DUE:
+        while at is not None and at >= first and len(found) < MOST_DUE:
             if found and until - at > THRESHOLD_MS:
                 break
             found.append(at)
@@ -137,29 +148,29 @@ def _move(jobs: tuple[OldJob, ...], reading: Reading, registry: Registry, transl
         task = registry.get(reading.tasks.get(old.function, old.function))
         args, kwargs = task.bind(tuple(old.args), dict(old.kwargs))
         pack_args(args, kwargs, what="its arguments", names=task.parameter_names)
-        trigger = trigger_of(old, reading.tz, translate)
+        trigger = None if old.fires == 0 else trigger_of(old, reading.tz, translate)
         options = _options(old, reading, notes)
     except (BadInput, BadPayload) as exc:
         return Move(jobs, problem=f"{exc}{f' ({exc.hint})' if exc.hint else ''}", notes=tuple(notes))
-    return Move(jobs, task, trigger, options, _disagrees(old, trigger, reading.tz), tuple(notes))
+    wrong = "" if trigger is None else _disagrees(old, trigger, reading.tz)
+    return Move(jobs, task, trigger, options, wrong, tuple(notes))
 
 
 def _same(one: OldJob, other: OldJob) -> bool:
-    return replace(one, id="", due_ms=0, repeat=None, status="", notes=()) == replace(
-        other, id="", due_ms=0, repeat=None, status="", notes=()
-    )
+    varies: dict[str, Any] = {"id": "", "due_ms": 0, "fired_ms": 0, "repeat": None, "status": "", "notes": ()}
+    return replace(one, **varies) == replace(other, **varies)
 
 
 def trigger_of(old: OldJob, tz: str, translate: Translate) -> Trigger:
     """When it fires here, from its next instant on. Raises BadInput."""
-    start, fires = rfc3339(old.due_ms), old.fires
+    start, fires = rfc3339(old.next_ms), old.fires
     if old.cron is not None:
         found = translate(old.cron)
         trigger = Trigger(DEFAULT_TRIGGER, cron=found.cron, tz=tz, calendar=found.calendar)
         return (
             trigger
             if fires is None
-            else replace(trigger, end=rfc3339(_nth(trigger.times(0), old.due_ms, fires)))
+            else replace(trigger, end=rfc3339(_nth(trigger.times(0), old.next_ms, fires)))
         )
     if fires == 1:
         return Trigger(DEFAULT_TRIGGER, at=start)
@@ -173,16 +184,16 @@ def _nth(times: Times, first: int, fires: int) -> int:
         raise BadInput(
             f"it repeats {fires:,} more times, over {MOST_FIRES:,}", hint="as often as that is for ever"
         )
-    at = first
-    for _ in range(fires - 1):
+    at = first - 1
+    for _ in range(fires):
         at = times.next_ms(at) or at
     return at
 
 
 def _disagrees(old: OldJob, trigger: Trigger, tz: str) -> str:
     """The old scheduler's own next instant must be one of ours: so a wrong zone is found before it does harm."""
-    ours = trigger.times(0).next_ms(old.due_ms - 1)
-    if ours == old.due_ms:
+    ours = replace(trigger, end=None).times(0).next_ms(old.due_ms - 1)
+    if old.cron is None or ours == old.due_ms:
         return ""
     said = "never" if ours is None else rfc3339(ours)
     return (

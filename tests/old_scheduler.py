@@ -21,9 +21,10 @@ class NotingQueue(Queue):
 
     def enqueue_job(self, job: Any, *args: Any, **options: Any) -> Any:
         score = self.connection.zscore(SCHEDULED, job.id)
+        done = super().enqueue_job(job, *args, **options)
         if score is not None:
             self.connection.rpush(f"planned:{job.id}", int(score))
-        return super().enqueue_job(job, *args, **options)
+        return done
 
 
 class NotingGate(GatedQueue, NotingQueue):
@@ -39,7 +40,8 @@ def tick(path: str, name: str) -> None:
     """What the old scheduler's jobs call: it notes who ran it, and the planned instant in seconds."""
     job = get_current_job()
     assert job is not None
-    planned: Any = job.connection.lpop(f"planned:{job.id}")
+    noted: Any = job.connection.blpop([f"planned:{job.id}"], timeout=5)
+    planned = noted[1] if noted else job.connection.zscore(SCHEDULED, job.id)  # it was stopped just then
     note(path, "old", name, int(planned), round(time.time(), 3))
 
 

@@ -511,6 +511,35 @@ def test_what_is_added_while_tenure_fires_is_taken_by_going_back_and_over(
     assert list(done.schedules) == ["added", "later", "nightly"]
 
 
+def test_an_old_scheduler_that_died_between_enqueuing_and_noting_it_has_fired(
+    old: Any, hand_over: HandOver, app: Tenure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = ahead(seconds=-1)
+    old.schedule(late, NOTHING, interval=600, repeat=5, id="every")
+    old.schedule(late, NOTHING, interval=600, repeat=1, id="last")
+    old.enqueue_at(late, NOTHING, job_id="once")
+    cron = old.cron("0 * * * *", NOTHING, id="hourly")
+    old.connection.zadd(SCHEDULED, {cron.id: round(time.time()) // 3600 * 3600})
+    following = round(time.time()) // 3600 * 3600 + 3600
+    with monkeypatch.context() as patch:
+        patch.setattr(old.connection, "zrem", dying)
+        for job in old.get_jobs_to_queue():
+            with pytest.raises(Died):
+                old.enqueue_job(job)
+            job.set_status("finished")
+    fired = round(time.time())
+
+    hand_over.read(UTC_READING)
+    assert (hand_over.over().made_up, app.jobs.list(tenant="acme").items) == ([], [])
+    hand_over.back()
+
+    left = scores(old.connection)
+    assert left.keys() == {"every", "hourly"}
+    assert left["hourly"] == following
+    assert fired + 595 <= left["every"] <= fired + 600
+    assert {job.id: job.meta.get("repeat") for job in old.get_jobs()} == {"every": 4, "hourly": None}
+
+
 def test_what_is_added_again_half_way_over_loses_no_instant(
     old: Any, hand_over: HandOver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

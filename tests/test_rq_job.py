@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from tenure.lease.tasks import Registry, Task
@@ -45,6 +45,7 @@ PLAIN = some.recursive(
     ),
     max_leaves=8,
 )
+calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NAMES = ("data", "meta", "origin", "status", "timeout", "success_callback_name", "dependency_ids", "webhooks")
 
 
@@ -61,16 +62,19 @@ def problem(fields: dict[bytes, bytes], job_id: str = "a", due: int = DUE) -> st
     return move.problem
 
 
+@calm
 @given(fields=some.dictionaries(some.sampled_from(NAMES).map(str.encode), some.binary(max_size=60)))
 def test_whatever_bytes_a_row_has_it_is_read(fields: dict[bytes, bytes]) -> None:
     assert problem(fields)
 
 
+@calm
 @given(call=PLAIN, meta=PLAIN, due=some.integers(0, LAST_MS))
 def test_whatever_plain_values_a_row_has_it_is_read(call: object, meta: object, due: int) -> None:
     problem(row(call, meta), due=due)
 
 
+@calm
 @given(
     args=some.lists(PLAIN, max_size=3),
     kwargs=some.dictionaries(some.text(max_size=4) | some.integers(), PLAIN, max_size=3),
