@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 from redis import Redis
 
 from tenure.testing import Server
@@ -16,6 +17,9 @@ from .mutants import mutations
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no mistake
+settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
