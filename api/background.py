@@ -147,9 +147,13 @@ def offered(task: Task) -> Task:
 
 def background_task(ledger: Ledger, job_id: str) -> JobView:
     """The background task of that id. Raises NotFound, also for another kind of job."""
-    view = ledger.get(job_id, lines=LOG_LINES)
+    return of_background(ledger.get(job_id, lines=LOG_LINES))
+
+
+def of_background(view: JobView) -> JobView:
+    """The job, if it is a background task. Raises NotFound."""
     if not view.background:
-        raise NotFound(f"job {job_id} is no background task", hint=f"GET /jobs/{job_id}")
+        raise NotFound(f"job {view.id} is no background task", hint=f"GET /jobs/{view.id}")
     return view
 
 

@@ -14,7 +14,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from .background import background_task
+from ..scheduler.history import find_job
+from .background import LOG_LINES, of_background
 from .fields import Fields
 from .hints import Watched
 from .hub import Hub, Snapshot
@@ -43,7 +44,9 @@ class LongPoll:
         job_id = request.path_params["id"]
         return (
             (tenant, job_id),
-            Snapshot.of(background_task(self._app.ledger(tenant), job_id)),
+            Snapshot.of(
+                of_background(find_job(self._app.ledger(tenant), self._app.archive, job_id, LOG_LINES))
+            ),
             wait_ms,
             since,
         )

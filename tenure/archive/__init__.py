@@ -10,6 +10,8 @@ transaction. Each row has an id that is worked out from what it is: killed anywh
 there twice. What is asked for and is not in Redis any more is read from here, by the same calls; a database that cannot
 be reached is then an error, `ARCHIVE_UNREACHABLE`, and never an empty list.
 
+What is in the database stays: each table has a `month` (YYYYMM, UTC) by which you may delete.
+
 While the database is away, rows go to a spool on this machine's disk (`TENURE_SPOOL`), and from there to the database
 when it is back, with the same ids. That matters to succeeded and canceled jobs, which Redis keeps for a day; records
 and log entries stay there for thirteen months.

@@ -136,6 +136,13 @@ class Archive:
         wanted = select(table).where(table.c.tenant == tenant, table.c.id == job_id)
         return next((rows.job(row) for row in self._rows(wanted)), None)
 
+    def has(self, event_id: str) -> bool:
+        """Whether a fire record or a log entry is here."""
+        return any(
+            self._rows(select(table.c.event_id).where(table.c.event_id == event_id))
+            for table in (tables.fires, tables.entries)
+        )
+
     def _rows(self, wanted: Select[Any]) -> Sequence[Row[Any]]:
         with self._asked() as db:
             return db.execute(wanted).all()

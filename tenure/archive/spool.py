@@ -72,13 +72,6 @@ class Spool(Archive):
         with self._asked() as db:
             return {table.name: db.scalar(select(func.count()).select_from(table)) or 0 for table in _HELD}
 
-    def has(self, event_id: str) -> bool:
-        """Whether a fire record or a log entry waits here."""
-        return any(
-            self._rows(select(table.c.event_id).where(table.c.event_id == event_id))
-            for table in (tables.fires, tables.entries)
-        )
-
     def waiting(self) -> Iterator[Batch]:
         """What waits, a batch at a time; each has to be `stored` before the next one is asked for."""
         for table, kind in zip(_HELD, ("fires", "entries", "jobs"), strict=True):

@@ -14,7 +14,7 @@ from .options import opened, output_option, warn
 from .output import print_fields, print_json, say
 
 if TYPE_CHECKING:
-    from ..archive import Archive, Archiver
+    from ..archive import Archive, Archiver, Spool
 
 
 @click.group()
@@ -85,8 +85,13 @@ def check(as_json: bool) -> None:
 
 
 @archive.command()
+@click.option(
+    "--event",
+    metavar="EVENTID",
+    help="Say of this log entry or fire record whether it is stored, or spooled.",
+)
 @output_option
-def status(as_json: bool) -> None:
+def status(event: str | None, as_json: bool) -> None:
     """Show whether the archive can be reached, and what waits for it on this machine."""
     with opened() as app:
         store = _needed(app)
@@ -97,12 +102,14 @@ def status(as_json: bool) -> None:
             problems, state = [str(exc)], "unreachable"
         spool = app.archive_spool()
         waiting = spool.counts() if spool else {}
+        found = _state_of(event, None if state == "unreachable" else store, spool) if event else None
     said = {
         "archive": app.settings.shown()["archive_url"],
         "state": state,
         "problems": problems,
         "spool": str(spool.folder) if spool else None,
         "spooled": sum(waiting.values()),
+        **({"event": found} if event else {}),
     }
     if as_json:
         print_json(said)
@@ -110,3 +117,12 @@ def status(as_json: bool) -> None:
         print_fields(
             [(name, "; ".join(value) if isinstance(value, list) else value) for name, value in said.items()]
         )
+
+
+def _state_of(event_id: str, store: Archive | None, spool: Spool | None) -> str:
+    """Where an entry is: it is spooled on this machine until it is stored."""
+    if spool and spool.has(event_id):
+        return "spooled"
+    if store is None:
+        return "unknown"
+    return "stored" if store.has(event_id) else "not archived"

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tenure import Tenure
+from tenure.scheduler.plan import month
+from tenure.scheduler.schedules import Schedules
 from tenure.testing import wait_until, wipe
 
 from .terminal import Cli
@@ -49,6 +51,25 @@ def test_an_archive_that_is_away_leaves_what_is_new_in_the_spool(cli: Cli, done:
     status = cli("archive", "status", "-o", "json", **back).json
     assert (status["state"], status["spooled"], status["archive"]) == ("ok", 0, url)
     assert "spooled" in cli("archive", "status", **back).out
+
+
+def test_an_entry_is_spooled_until_it_is_stored(cli: Cli, app: Tenure, url: str) -> None:
+    app.task("reports.daily")(print)
+    app.schedules.put("tick", task="reports.daily", cron="* * * * * ?")
+    (due,) = app.schedules.get("tick").next_fires.values()
+    Schedules(app.ledger().at(due)).delete("tick")
+    (entry,) = app.schedules.logs("tick", month=month(due)).items
+    away = {"TENURE_ARCHIVE_URL": "sqlite:////nowhere/at/all.db", "TENURE_SPOOL": "spool"}
+    back = {**away, "TENURE_ARCHIVE_URL": url}
+
+    def state(where: dict[str, str], event: str = entry.event_id) -> object:
+        return cli("archive", "status", "--event", event, "-o", "json", **where).json["event"]
+
+    assert state(away) == "unknown"
+    cli("archive", "run", "--once", **away)
+    assert state(away) == "spooled"
+    cli("archive", "run", "--once", **back)
+    assert (state(back), state(back, "0" * 22)) == ("stored", "not archived")
 
 
 def test_what_the_database_lacks_is_told(cli: Cli, url: str) -> None:

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from tenure import Tenure
 from tenure.archive import Archiver
 from tenure.lease.outcome import Succeed
+from tenure.lease.requests import Options
 from tenure.scheduler.plan import month
 from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.trigger import Trigger
@@ -31,9 +32,10 @@ def kept(shop: Tenure, tmp_path: Path) -> Iterator[Tenure]:
     shop.schedules.put(KEY, task="reports.daily", triggers=[Trigger("default", every="1s")])
     (due,) = shop.schedules.get(KEY).next_fires.values()
     Schedules(shop.ledger().at(due + 3_000)).delete(KEY)
-    shop.registry.get("reports.daily")
-    shop.jobs.get(shop.enqueue(shop.registry.get("reports.daily"), (), {}, _options()).id)
-    Hand(shop.ledger()).work(Succeed(b"\x07"))
+    shop.enqueue(shop.registry.get("reports.daily"), (), {}, Options())
+    shop.enqueue(shop.registry.get("orders.sync"), (), {}, Options())
+    for _ in range(2):
+        Hand(shop.ledger()).work(Succeed(b"\x07"))
     archiver = Archiver(shop.ledgers(), kept.archive)
     while archiver.round() == 0.0:
         pass
@@ -41,20 +43,18 @@ def kept(shop: Tenure, tmp_path: Path) -> Iterator[Tenure]:
     kept.close()
 
 
-def _options() -> Any:
-    from tenure.lease.requests import Options
-
-    return Options()
-
-
 def answers(client: TestClient, paths: list[str]) -> list[Any]:
     return [client.get(path).json() for path in paths]
 
 
 def test_answers_are_the_same_when_the_store_has_let_it_go(kept: Tenure, shop: Tenure) -> None:
-    (job,) = shop.jobs.list().items
-    of_month = f"month={month(shop.jobs.list().items[0].created_at)}"
-    paths = [f"/schedules/{KEY}/logs?{of_month}", f"/jobs/{job.id}", f"/jobs/{job.id}/why"]
+    job, synced = (shop.jobs.list(task=task).items[0] for task in ("reports.daily", "orders.sync"))
+    paths = [
+        f"/schedules/{KEY}/logs?month={month(job.created_at)}",
+        f"/jobs/{job.id}",
+        f"/jobs/{job.id}/why",
+        f"/background-tasks/{synced.id}",
+    ]
     with local(kept.api()) as client:
         before = answers(client, paths)
         assert len(before[0]["items"]) == 1
@@ -63,11 +63,12 @@ def test_answers_are_the_same_when_the_store_has_let_it_go(kept: Tenure, shop: T
 
         assert answers(client, paths) == before
         assert client.get(f"/schedules/{KEY}/logs?month=202001").status_code == 404
+        refused(client.get(f"/background-tasks/{job.id}"), 404, "NOT_FOUND")
 
 
 def test_an_archive_that_is_away_is_a_failed_query(kept: Tenure, shop: Tenure) -> None:
     lost = Tenure(replace(shop.settings, archive_url="sqlite:////nowhere/at/all.db"))
-    (job,) = shop.jobs.list().items
+    job = shop.jobs.list().items[0]
     wipe(shop.redis(), shop.settings.namespace)
     shop.schedules.put(KEY, task="reports.daily", triggers=[Trigger("default", every="1s")])
 
