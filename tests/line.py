@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 
@@ -26,6 +27,12 @@ class Line:
     def close(self) -> None:
         for end in self._ends:
             end.close()
+
+    def drop(self) -> None:
+        """Reset the connections that there are; new ones may come."""
+        for end in self._ends[1:]:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
     def _accept(self) -> None:
         while True:
