@@ -182,7 +182,7 @@ class Clock:
             (twice, high, "overlap"),
         ]
         for begin, stop, mark in parts:
-            if only_odd and mark is None:
+            if begin >= stop or (only_odd and mark is None):
                 continue
             for run in readings.between(begin, stop):
                 for reading in run:

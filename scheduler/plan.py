@@ -209,7 +209,8 @@ def by_month(times: Times, start: int, end: int) -> Iterator[Passed]:
 
 def month(instant_ms: int) -> str:
     """YYYYMM of an instant in UTC: fire records are kept by month."""
-    return f"{datetime.fromtimestamp(instant_ms / 1000, UTC):%Y%m}"
+    moment = datetime.fromtimestamp(instant_ms / 1000, UTC)
+    return f"{moment.year}{moment.month:02}"
 
 
 def _next_month(instant_ms: int) -> int:
