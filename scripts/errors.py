@@ -24,6 +24,7 @@
     ├── JobFailed           `job.result()` of a job that did not succeed
     ├── MissingExtra        an optional package is needed and not installed
     ├── ArchiveUnreachable  the database of the archive does not answer: what is asked for may be there
+    ├── NoSuchRow           the business row that a binding is to write is not there
     └── StoreError          the server
         ├── StoreUnreachable, StoreTooOld, StoreReadOnly, StoreFull, StoreEvicts
         ├── StoreRefused    credentials or rights
@@ -146,6 +147,10 @@ class MissingExtra(TenureError):
 
 class ArchiveUnreachable(TenureError):
     code = "ARCHIVE_UNREACHABLE"
+
+
+class NoSuchRow(TenureError):
+    code = "NO_SUCH_ROW"
 
 
 class StoreError(TenureError):

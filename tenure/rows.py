@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from .bindings import Bound, BoundStatus
-from .scripts.errors import BadInput, MissingExtra, TenureError
+from .scripts.errors import BadInput, MissingExtra, NoSuchRow
 
 try:
     from sqlalchemy import Column, Engine, Table, or_, select, update
@@ -24,12 +24,6 @@ WORDS: Mapping[BoundStatus, str] = {
     "failed": "failed",
     "canceled": "canceled",
 }
-
-
-class NoSuchRow(TenureError):
-    """The record has no row."""
-
-    code = "NO_SUCH_ROW"
 
 
 class BoundRow:

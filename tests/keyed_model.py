@@ -100,8 +100,8 @@ class KeyedModel(Model):
                 self.lingering[job.fence] = job.needs, job.lease_until
             return super().cancel(job_id)
 
-    def retry(self, job_id: str, args: bytes | None, generation: int | None) -> bool | None:
-        answer = super().retry(job_id, args, generation)
+    def retry(self, job_id: str, args: bytes | None, generation: int | None, token: str | None) -> int | None:
+        answer = super().retry(job_id, args, generation, token)
         job = self.jobs[job_id]
         assert isinstance(job, KeyedJob)
         if answer and job.needs is not None:

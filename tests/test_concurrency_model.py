@@ -62,6 +62,12 @@ class KeyedMachine(Machine):
             self.model.leased(lease.id, lease.fence)
             self.leases.append((lease.id, lease.fence))
 
+    @rule(key=st.sampled_from(KEYS), want=st.integers(1, 3), pool=st.sampled_from(POOLS))
+    def enqueue_and_claim(self, key: str | None, want: int, pool: str) -> None:
+        """Both at once, since of many rules each has its turn seldom, and the others stand on these two."""
+        self.enqueue(delay=0, priority=5, key=key, limit=1, pool=pool, many=3)
+        self.claim(want=want, pool=pool, again=False)
+
     @precondition(lambda self: self.leases)
     @rule(which=WHICH, again=st.booleans())
     def stop(self, which: int, again: bool) -> None:

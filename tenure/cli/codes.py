@@ -170,6 +170,10 @@ _ERRORS: dict[str, tuple[str, str]] = {
         "no binding of that name is registered, so no business row would follow the task",
         "register it with app.binding(NAME, ..., may=...), or correct the name",
     ),
+    "NO_SUCH_ROW": (
+        "the business row that a binding is to write is not there; the task goes on",
+        "make the row, or correct the record: the binding tries again",
+    ),
     "NOT_ALLOWED": (
         "the binding's `may` does not let this user start a task for that record: no task was made, no row touched",
         "start it as somebody who may, or for another record",
