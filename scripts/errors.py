@@ -8,6 +8,7 @@
     │   └── UnknownBinding  no binding of that name is registered
     ├── NotAllowed          a binding does not let this user work on that record
     ├── NotFound            no such job, schedule or lease in this tenant
+    │   └── NoSuchRow       nor the business row that a binding is to write
     ├── Conflict            the state of things forbids it
     │   ├── KeyReused       the idempotency key belongs to a job of another task or with other arguments
     │   ├── WrongState      the operation is not in the state table
@@ -24,7 +25,6 @@
     ├── JobFailed           `job.result()` of a job that did not succeed
     ├── MissingExtra        an optional package is needed and not installed
     ├── ArchiveUnreachable  the database of the archive does not answer: what is asked for may be there
-    ├── NoSuchRow           the business row that a binding is to write is not there
     └── StoreError          the server
         ├── StoreUnreachable, StoreTooOld, StoreReadOnly, StoreFull, StoreEvicts
         ├── StoreRefused    credentials or rights
@@ -83,6 +83,10 @@ class NotAllowed(TenureError):
 
 class NotFound(TenureError):
     code = "NOT_FOUND"
+
+
+class NoSuchRow(NotFound):
+    code = "NO_SUCH_ROW"
 
 
 class Conflict(TenureError):
@@ -147,10 +151,6 @@ class MissingExtra(TenureError):
 
 class ArchiveUnreachable(TenureError):
     code = "ARCHIVE_UNREACHABLE"
-
-
-class NoSuchRow(TenureError):
-    code = "NO_SUCH_ROW"
 
 
 class StoreError(TenureError):
