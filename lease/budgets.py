@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -23,6 +23,7 @@ class Limit(StrEnum):
     DEPTH = "DEPTH"
     RECURSION = "RECURSION"
     STEPS = "STEPS"
+    CALL_TREE = "CALL_TREE"
 
 
 ADVICE = {
@@ -31,6 +32,7 @@ ADVICE = {
     Limit.DEPTH: "Look for a cycle: a task that enqueues one of those above it",
     Limit.RECURSION: "Fix the recursion: give it an end, or make a loop of it",
     Limit.STEPS: "Make the chunks smaller: return Continue(...) earlier",
+    Limit.CALL_TREE: "Look for a cycle, or for jobs that make more and more of each other, along this path",
 }
 _PATH = "\ncall path: "
 _CROSSED = re.compile(rf"({'|'.join(Limit)}): ")
@@ -67,7 +69,9 @@ class Budgets:
 
     `time` is told, then killed. `memory` is the most that its process has in memory while the chunk runs: bytes, or
     "500MB". `recursion` is how deep its functions may call each other, `steps` what it counts itself by `ctx.step(n)`.
-    `depth` is how many levels of jobs may stand below its own: those that it enqueues are the first.
+    `depth` is how many levels of jobs may stand below its own: those that it enqueues are the first. `tree` is how many
+    steps its job and all jobs below it may count together, each step once; of two in a tree the upper one is in force.
+    What others have counted is known within a second.
 
     Raises BadInput for what is no budget.
     """
@@ -77,11 +81,12 @@ class Budgets:
     depth: int = 0
     recursion: int = 0
     steps: int = 0
+    tree: int = 0
 
     def __post_init__(self) -> None:
         duration_ms(self.time, what="time")
         size(self.memory)
-        for name in ("depth", "recursion", "steps"):
+        for name in ("depth", "recursion", "steps", "tree"):
             value = getattr(self, name)
             if value is None:
                 raise BadInput(f"{name} None is no budget", hint="0, or leave it out, for none")
@@ -123,21 +128,36 @@ class Lineage:
     """The tasks above it."""
     levels: int | None = None
     """How many levels of jobs may stand below this one; None: any number."""
+    root: str = ""
+    """The job whose budget counts the steps of all below it; "" if none does."""
+    tree: int = 0
+    """That budget."""
 
     @classmethod
     def of(cls, packed: str) -> Lineage:
         """As `pack` has it; of "" one of a job that stands at the top, or under no budget."""
-        levels, _, path = packed.partition(" ")
-        return cls(tuple(path.split(" > ")), int(levels)) if packed else cls()
+        if not packed:
+            return cls()
+        root, tree, levels, path = packed.split(" ", 3)
+        return cls(
+            tuple(path.split(" > ")),
+            None if levels == "-" else int(levels),
+            "" if root == "-" else root,
+            int(tree),
+        )
 
     def pack(self) -> str:
         """For the row of a job; "" where no budget is in force."""
-        return "" if self.levels is None else f"{self.levels} {' > '.join(self.path)}"
+        if self.levels is None and not self.root:
+            return ""
+        levels = "-" if self.levels is None else self.levels
+        return f"{self.root or '-'} {self.tree} {levels} {' > '.join(self.path)}"
 
-    def of_task(self, key: str, budgets: Budgets) -> Lineage:
+    def of_job(self, job_id: str, key: str, budgets: Budgets) -> Lineage:
         """The same with the job's own task on the path, and its own budgets."""
         own = [level for level in (self.levels, budgets.depth or None) if level is not None]
-        return Lineage((*self.path, key), min(own, default=None))
+        top = (self.root, self.tree) if self.root or not budgets.tree else (job_id, budgets.tree)
+        return Lineage((*self.path, key), min(own, default=None), *top)
 
     def below(self) -> Lineage:
         """What a job that this one enqueues has. Raises LimitCrossed where none may be."""
@@ -145,4 +165,4 @@ class Lineage:
             raise LimitCrossed(
                 Limit.DEPTH, f"{self.path[-1]} may enqueue no job: it stands on the last level", self.path
             )
-        return Lineage(self.path, None if self.levels is None else self.levels - 1)
+        return replace(self, levels=None if self.levels is None else self.levels - 1)

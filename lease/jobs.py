@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..scripts.states import ENDED, Cause, State
 from .budgets import Limit, limit_of, path_of
@@ -72,11 +72,21 @@ class Lease:
     """Whether it holds a concurrency key."""
     lineage: str = ""
     """What it has of those above it, if budgets are in force there."""
+    spent: int = 0
+    """How many steps its call tree had counted when it was claimed, if a budget counts them."""
 
     @property
     def operation_key(self) -> str:
         """Stable over all attempts at the same input; new when the payload is edited."""
         return f"{self.id}.{self.edit}"
+
+
+class Reported(NamedTuple):
+    """The answer to a report."""
+
+    revision: int
+    spent: int
+    """How many steps the call tree has counted, if a budget counts them."""
 
 
 @dataclass(frozen=True, slots=True)

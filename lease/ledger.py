@@ -15,7 +15,7 @@ from .batch_work import work_off
 from .filters import Filters
 from .ids import is_id, new_id
 from .index import TenantIndex
-from .jobs import BINDINGS, DUE, REAP, Claim, Enqueued, JobView, Lease, News, Page
+from .jobs import BINDINGS, DUE, REAP, Claim, Enqueued, JobView, Lease, News, Page, Reported
 from .listing import list_jobs
 from .outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipRest, Stopped, Succeed
 from .payload import digest
@@ -158,6 +158,8 @@ class Ledger:
         response: str = "",
         stage: str = "",
         warnings: int = 0,
+        steps: int = 0,
+        root: str = "",
     ) -> int:
         """Show progress; with a cursor, commit it. `request` and `response` are the attempt's notes, of any job.
 
@@ -176,8 +178,10 @@ class Ledger:
             response=response,
             stage=stage,
             warnings=warnings,
+            steps=steps,
+            root=root,
         )
-        return self.scripts.run(call)
+        return self.scripts.run(call).revision
 
     def report_call(
         self,
@@ -196,8 +200,10 @@ class Ledger:
         warnings: int = 0,
         skipped: int = 0,
         word: int | None = None,
-    ) -> Call[int]:
-        """The report, not yet sent. Sent again under the same `word` its lines and warnings count once."""
+        steps: int = 0,
+        root: str = "",
+    ) -> Call[Reported]:
+        """The report, not yet sent. Sent again under the same `word` its lines, warnings and steps count once."""
         args: dict[str, Arg] = {
             "id": job_id,
             "fence": fence,
@@ -212,8 +218,10 @@ class Ledger:
             "warnings": warnings,
             "skipped": skipped,
             "word": _text(word),
+            "steps": steps,
+            "root": root,
         }
-        return self._call("report", args, int, list(lines))
+        return self._call("report", args, _reported, list(lines))
 
     def settle(self, lease: Lease, outcome: Outcome) -> None:
         """End the attempt.
@@ -454,6 +462,10 @@ def named(token: str | None) -> str:
     connection breaks is sent again. Raises BadInput for what is no name.
     """
     return new_token() if token is None else check_token(token)
+
+
+def _reported(reply: Any) -> Reported:
+    return Reported(int(reply[0]), int(reply[1] or 0))
 
 
 def _text(number: int | None) -> Arg:

@@ -51,6 +51,7 @@ def lease(tenant: str, row: list[bytes]) -> Lease:
         alone=bool(row[19]),
         keyed=bool(row[20]),
         lineage=row[21].decode(),
+        spent=int(row[22] or 0),
     )
 
 

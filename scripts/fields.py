@@ -75,6 +75,8 @@ FIELDS: dict[str, str] = {
     "unit": "un",
     "binding": "bi",
     "lineage": "lg",
+    "spent": "sp",
+    "charged": "ch",
 }
 
 DEFAULTS: dict[str, str] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ import pytest
 from tenure import Budgets, Continue, Ctx, LimitCrossed, Retry, Tenure
 from tenure.lease.budgets import ADVICE, Limit, Lineage
 from tenure.lease.jobs import JobView
-from tenure.scripts.errors import BadInput
-from tenure.testing import InlineWorker
+from tenure.lease.ledger import Ledger
+from tenure.scripts.errors import BadInput, StoreUnreachable
+from tenure.testing import Faults, InlineWorker
 from tenure.workers.meter import most_kb
+
+from .given import running
 
 Run = Callable[[Callable[..., Any], Budgets], JobView]
 
@@ -122,11 +126,73 @@ def test_a_cycle_of_tasks_ends_at_the_depth_with_its_path(app: Tenure, worker: I
     assert "Look for a cycle" in str(attempt.error)
 
 
+def test_a_call_tree_is_charged_each_step_once(app: Tenure, worker: InlineWorker) -> None:
+    """Four steps in each of three: eight are allowed, and so would twelve be in any one of them."""
+
+    @app.background("top", retry=Retry(1), budgets=Budgets(tree=8))
+    def top(ctx: Ctx) -> None:
+        ctx.step(4)
+        middle.enqueue()
+
+    @app.task("middle", retry=Retry(1), budgets=Budgets(tree=1))
+    def middle(ctx: Ctx) -> None:
+        ctx.step(4)
+        bottom.enqueue()
+
+    @app.task("bottom", retry=Retry(1))
+    def bottom(ctx: Ctx) -> None:
+        ctx.step(1)
+
+    job = top.enqueue()
+    *above, last = sorted(worker.run(), key=lambda view: view.created_at)
+
+    assert [view.status for view in above] == ["succeeded", "succeeded"]
+    assert last.attempts[0].limit == Limit.CALL_TREE
+    assert last.attempts[0].call_path == ("top", "middle", "bottom")
+    assert "9 steps in its call tree, the budget is 8. Look for a cycle" in str(last.attempts[0].error)
+    assert app.jobs.get(job.id).attempts[0].limit is None
+
+
+def test_steps_are_charged_to_the_job_at_the_top_once_however_often_they_are_sent(
+    ledger: Ledger, faults: Faults
+) -> None:
+    top, below = (running(ledger) for _ in range(2))
+    for lease, word in ((top, 1), (below, 2), (below, 3)):
+        call = ledger.report_call(lease.id, lease.fence, steps=10, root=top.id, word=word)
+        faults.lose_reply("report")
+        with suppress(StoreUnreachable):
+            ledger.scripts.run(call)
+        spent = ledger.scripts.run(call).spent
+
+    assert spent == 30
+    gone = ledger.report_call(below.id, below.fence, steps=5, root="01J00000000000000000000000", word=4)
+    assert ledger.scripts.run(gone).spent == 0
+
+
+def test_who_retries_the_top_of_a_tree_by_hand_gives_it_its_steps_again(
+    app: Tenure, worker: InlineWorker
+) -> None:
+    tree = Budgets(tree=5)
+
+    @app.background("once", retry=Retry(1), budgets=tree)
+    def once(ctx: Ctx) -> None:
+        ctx.step(4)
+        if ctx.attempt == 1:
+            raise ValueError
+
+    job = once.enqueue()
+    worker.run()
+    app.jobs.retry(job.id)
+    worker.run()
+
+    assert app.jobs.get(job.id).status == "succeeded"
+
+
 def test_no_lineage_is_kept_where_no_budget_is_in_force() -> None:
-    assert Lineage.of("").of_task("ping", Budgets()).below().pack() == ""
-    packed = Lineage.of("").of_task("ping", Budgets(depth=2)).below().pack()
+    assert Lineage.of("").of_job("J1", "ping", Budgets()).below().pack() == ""
+    packed = Lineage.of("").of_job("J1", "ping", Budgets(depth=2)).below().pack()
     assert Lineage.of(packed) == Lineage(("ping",), 1)
-    assert Lineage.of(packed).of_task("pong", Budgets(depth=9)).levels == 1
+    assert Lineage.of(packed).of_job("J2", "pong", Budgets(depth=9)).levels == 1
 
 
 def test_crossing_a_budget_follows_the_retry_policy(app: Tenure, worker: InlineWorker) -> None:
@@ -158,7 +224,15 @@ def test_no_advice_is_a_larger_limit(limit: Limit) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"time": -1}, {"memory": "much"}, {"memory": -1}, {"depth": -1}, {"recursion": 1.5}, {"steps": None}],
+    [
+        {"time": -1},
+        {"memory": "much"},
+        {"memory": -1},
+        {"depth": -1},
+        {"tree": -1},
+        {"recursion": 1.5},
+        {"steps": None},
+    ],
 )
 def test_what_is_no_budget_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(BadInput) as refused:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tenure.testing import wait_until
+
 from .test_worker import Shop, Start, env, lines, note, shop, worker
 
 __all__ = ["env", "note", "shop", "worker"]  # fixtures
@@ -90,3 +92,22 @@ def test_the_memory_of_another_task_is_not_charged(worker: Start, shop: Shop) ->
 
     assert shop.ended(before).attempts[0].limit == "MEMORY"
     assert shop.ended(job).status == "succeeded"
+
+
+def test_a_job_hears_what_others_in_its_call_tree_have_counted(worker: Start, shop: Shop, note: Path) -> None:
+    top = shop.make("grows", str(note), background="1", max_attempts=1)
+
+    worker(slots=2)
+
+    shop.ended(top)
+    below = wait_until(
+        lambda: (
+            found
+            if len(found := shop.ledger.list(task="counts").items) == 2 and all(one.ended for one in found)
+            else None
+        ),
+        "the end of both",
+    )
+    assert sorted(view.status for view in below) == ["dead", "succeeded"]
+    (attempt,) = next(view.attempts for view in below if view.status == "dead")
+    assert (attempt.limit, attempt.call_path) == ("CALL_TREE", ("grows", "counts"))

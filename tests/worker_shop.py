@@ -342,6 +342,24 @@ def greedy(way: str) -> int:
 def frugal() -> None: ...
 
 
+@app.background("grows", retry=Retry(1), budgets=Budgets(tree=200))
+def grows(path: str) -> None:
+    """Makes two jobs that run side by side: one counts 150 steps, then the other 100."""
+    for first in (True, False):
+        counts.enqueue(path, first)
+
+
+@app.task("counts", retry=Retry(1))
+def counts(ctx: Ctx, path: str, first: bool) -> None:
+    write(path, "here")
+    while len(Path(path).read_text().split()) < (2 if first else 3):
+        time.sleep(0.005)
+    for _ in range(150 if first else 100):
+        ctx.step()
+        time.sleep(0 if first else 0.02)
+    write(path, "counted")
+
+
 @app.task("checks", timeout="60s")
 def checks(ctx: Ctx, path: str) -> None:
     write(path, "started", os.getpid())

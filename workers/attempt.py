@@ -122,6 +122,7 @@ def begin(ctx: Ctx, ticket: Ticket, stop: Callable[[], None]) -> float:
 
 def after_return(value: Any, task: Task, failures: int, ctx: Ctx) -> Outcome:
     """The outcome of an attempt whose task came to its end, as it may be told."""
+    ctx.tell_steps()
     crossed = ctx.meter.ended_by(None)
     if crossed is not None:
         return masked(limited(crossed, task, failures), ctx)
@@ -130,6 +131,7 @@ def after_return(value: Any, task: Task, failures: int, ctx: Ctx) -> Outcome:
 
 def after_error(exc: BaseException, task: Task, failures: int, ctx: Ctx) -> Outcome:
     """The outcome of an attempt in whose task something was raised, as it may be told."""
+    ctx.tell_steps()
     crossed = ctx.meter.ended_by(exc)
     if crossed is not None:
         return masked(limited(crossed, task, failures, exc), ctx)

@@ -43,6 +43,10 @@ class Link(Protocol):
         self, ticket: Ticket, cursor: bytes, done: int | None, total: int | None, message: str
     ) -> None: ...
 
+    def spent(self, ticket: Ticket) -> int:
+        """How many steps the call tree has counted, as far as was heard since the claim."""
+        ...
+
     def over(self, ticket: Ticket) -> None:
         """Say that a job is over its budget of memory. Called in a thread beside it."""
         ...
@@ -58,7 +62,9 @@ class Ctx:
         """Of the application; once this attempt has named one of its own, a copy."""
         self._has_own_secrets = False
         self._track: Track[Any] | None = None
-        self.meter = Meter(budgets, Lineage.of(ticket.lineage).of_task(ticket.task, budgets))
+        self.meter = Meter(
+            budgets, Lineage.of(ticket.lineage).of_job(ticket.id, ticket.task, budgets), ticket.spent
+        )
         """For those who run it."""
 
     def takes(self, ticket: Ticket) -> None:
@@ -210,11 +216,20 @@ class Ctx:
     def step(self, steps: int = 1) -> None:
         """Count `steps` of work, of whatever the task counts. Cheap: it waits for nothing.
 
-        Raises LimitCrossed once the chunk has more of them than its budget; the attempt then ends by that, even if the
-        task catches it. BadInput for what is no count.
+        Raises LimitCrossed once the chunk, or the call tree, has more of them than its budget; the attempt then ends by
+        that, even if the task catches it. BadInput for what is no count.
         """
         check_count(steps, "steps")
-        self.meter.step(steps)
+        try:
+            self.meter.step(steps, self._link.spent(self._ticket))
+        finally:
+            if self.meter.is_due:
+                self.tell_steps()
+
+    def tell_steps(self) -> None:
+        """Charge to the call tree what was counted since the last time."""
+        if steps := self.meter.take_untold():
+            self._link.report(self._ticket, Report(steps=steps, root=self.meter.lineage.root))
 
     def warn(self, text: str) -> None:
         """Count a warning of a background task, and write it into its log. Raises BadInput for what is no text."""

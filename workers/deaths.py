@@ -43,7 +43,7 @@ def after_death(
 
 def over_budget(row: Row, began: float, told: Why | None, task: Task) -> Outcome | None:
     """The outcome of a job that was killed because it did not stop when it had crossed a budget; None of any other."""
-    path = Lineage.of(row.lease.lineage).of_task(task.key, task.budgets).path
+    path = Lineage.of(row.lease.lineage).of_job(row.lease.id, task.key, task.budgets).path
     if told is Why.MEMORY:
         crossed = LimitCrossed(Limit.MEMORY, "killed: over its budget of memory it did not stop", path)
     elif told is Why.TIMEOUT and row.ends_by(began) < row.limit_at:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from ..lease.outcome import GiveBack
@@ -39,7 +40,7 @@ class Hearing:
             case Say.NEED:
                 slot.answer(row.number, [row.lease.args, row.lease.cursor])
             case Say.REPORT:
-                self._progress.report(row, Report(*parts), now=now)
+                self._progress.report(row, Report(*parts), now=now, spent=partial(slot.spent, row))
             case Say.NOTE:
                 self._progress.note(row, *parts, now=now)
             case Say.CHECKPOINT:

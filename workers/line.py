@@ -51,6 +51,8 @@ class Running:
     held_until: float
     started: float
     why: Why | None = None
+    spent: int = 0
+    """How many steps its call tree has counted, as it was last told."""
 
 
 class Line:
@@ -110,7 +112,7 @@ class Line:
         return job.why
 
     def report(self, ticket: Ticket, report: Report) -> None:
-        if ticket.background and ticket.number in self._running:
+        if (ticket.background or report.steps) and ticket.number in self._running:
             self._say(Say.REPORT, ticket.number, *report)
 
     def note(self, ticket: Ticket, request: str, response: str) -> None:
@@ -127,6 +129,10 @@ class Line:
     ) -> None:
         asked = self._aask(Say.CHECKPOINT, ticket.number, cursor, done, total, message)
         self._committed(ticket, await asked)
+
+    def spent(self, ticket: Ticket) -> int:
+        job = self._running.get(ticket.number)
+        return job.spent if job else 0
 
     def over(self, ticket: Ticket) -> None:
         """Tell the worker, who kills what does not stop."""
@@ -218,6 +224,8 @@ class Line:
             return
         if kind == Tell.HELD:
             job.held_until = value
+        elif kind == Tell.SPENT:
+            job.spent = value
         elif kind == Tell.WHO:
             self._say(Say.BLOCKER, number, self.blocker(number))
         elif kind == Tell.STOP and job.why is None:

@@ -6,6 +6,7 @@ import os
 import resource
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,18 +18,25 @@ from .interrupts import OutOfTime
 LOOK_S = 0.05
 """How often the memory of a task that has a budget of it is looked at."""
 
+TELL_S = 0.25
+"""How often the steps of a job in a call tree are charged."""
+
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 class Meter:
     """One for each attempt. What is crossed first ends it, whatever the task makes of the error."""
 
-    def __init__(self, budgets: Budgets, lineage: Lineage) -> None:
+    def __init__(self, budgets: Budgets, lineage: Lineage, spent: int = 0) -> None:
         self.budgets = budgets
         self.lineage = lineage
         """With its own task at the end of the path."""
         self.crossed: LimitCrossed | None = None
         self.steps = 0
+        self._spent = spent
+        """What the call tree had counted before this chunk."""
+        self._untold = 0
+        self._tell_at = 0.0
         self._own_time = False
         self._peak: Callable[[], int] = _nothing
         self._ended: threading.Event | None = None
@@ -59,13 +67,31 @@ class Meter:
         self._own_time = own < limit_at
         return min(limit_at, own)
 
-    def step(self, steps: int) -> None:
-        """Count. Raises LimitCrossed."""
+    def step(self, steps: int, spent: int = 0) -> None:
+        """Count; `spent` is what the call tree has counted, as was last heard. Raises LimitCrossed."""
         self.steps += steps
+        self._untold += steps if self.lineage.root else 0
         if self.budgets.steps and self.steps > self.budgets.steps:
             raise self.cross(
                 Limit.STEPS, f"{self.steps:,} steps in one chunk, its budget is {self.budgets.steps:,}"
             )
+
+        used = max(self._spent + self.steps, spent)
+        if self.lineage.root and used > self.lineage.tree:
+            raise self.cross(
+                Limit.CALL_TREE, f"{used:,} steps in its call tree, the budget is {self.lineage.tree:,}"
+            )
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there are steps to charge to the call tree, and it is time to."""
+        return bool(self._untold) and time.monotonic() >= self._tell_at
+
+    def take_untold(self) -> int:
+        """The steps to charge, and begin to gather anew."""
+        steps, self._untold = self._untold, 0
+        self._tell_at = time.monotonic() + TELL_S
+        return steps
 
     def below(self) -> str:
         """The lineage of a job that the task enqueues, as its row has it. Raises LimitCrossed."""

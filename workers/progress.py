@@ -6,8 +6,10 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from ..lease.jobs import Reported
 from ..lease.ledgers import Ledgers
 from ..scripts import Call
 from ..scripts.errors import TenureError
@@ -40,6 +42,8 @@ class Said:
     """How many lines were pushed out before they were written."""
     request: str = ""
     response: str = ""
+    spent: Callable[[int], None] | None = None
+    """Is told how many steps the call tree has counted."""
 
     def note(self, request: str, response: str) -> None:
         self.request, self.response = request or self.request, response or self.response
@@ -53,6 +57,8 @@ class Said:
             [],
             new.stage or old.stage,
             old.warnings + new.warnings,
+            old.steps + new.steps,
+            new.root or old.root,
         )
         for line in new.lines:
             self._add_line(line)
@@ -66,7 +72,7 @@ class Said:
 
     def call(
         self, ledgers: Ledgers, *, cursor: bytes = b"", done: int | None = None, committed: bool = False
-    ) -> Call[int]:
+    ) -> Call[Reported]:
         """The report, or the checkpoint that is `committed` with it."""
         lease, report = self.row.lease, self.report
         return ledgers.of(lease.tenant).report_call(
@@ -84,6 +90,8 @@ class Said:
             warnings=report.warnings,
             skipped=self.skipped,
             word=self.word,
+            steps=report.steps,
+            root=report.root,
         )
 
 
@@ -102,8 +110,13 @@ class Progress:
         """Whether all checkpoints are answered."""
         return not (self._checkpoints or self._in_flight)
 
-    def report(self, row: Row, report: Report, *, now: float) -> None:
-        self._gathered(row, now).add(report)
+    def report(
+        self, row: Row, report: Report, *, now: float, spent: Callable[[int], None] | None = None
+    ) -> None:
+        """What a task says; `spent` hears how many steps its call tree has counted, if it says any."""
+        said = self._gathered(row, now)
+        said.add(report)
+        said.spent = spent if report.steps else said.spent
 
     def note(self, row: Row, request: str, response: str, *, now: float) -> None:
         self._gathered(row, now).note(request, response)
@@ -124,7 +137,7 @@ class Progress:
         call = said.call(self._ledgers, cursor=cursor, done=done, committed=True)
         self._checkpoints.append(self._post(call, ack))
 
-    def _post(self, call: Call[int], ack: Ack) -> Post:
+    def _post(self, call: Call[Reported], ack: Ack) -> Post:
         def read(answer: Any, sent_at: float) -> None:
             self._in_flight -= 1
             if isinstance(answer, PASSING):
@@ -161,8 +174,10 @@ class Progress:
 
     def _report(self, said: Said) -> Post:
         del self._said[said.row.number]
-        return Post(said.call(self._ledgers), _passed_over)
+        return Post(said.call(self._ledgers), partial(_tell, said.spent))
 
 
-def _passed_over(answer: Any, sent_at: float) -> None:
+def _tell(spent: Callable[[int], None] | None, answer: Any, sent_at: float) -> None:
     """A report that was refused or lost is not worth a word: the next one comes soon, or the job has ended."""
+    if spent and isinstance(answer, Reported):
+        spent(answer.spent)

@@ -79,5 +79,6 @@ class Row:
                 b"" if long else lease.cursor,
                 lease.trace,
                 lease.lineage,
+                lease.spent,
             )
         )

@@ -169,6 +169,11 @@ class Slot:
         """Let it know that the lease of a running row was prolonged."""
         self._words.put([Tell.HELD, row.number, row.held_until])
 
+    def spent(self, row: Row, steps: int) -> None:
+        """Let it know how many steps the call tree of a running row has counted."""
+        if self.runs(row):
+            self._words.put([Tell.SPENT, row.number, steps])
+
     def why(self, row: Row) -> Why | None:
         """Why a row was told to stop; None when it was not."""
         told = self.told.get(row.number)

@@ -49,6 +49,7 @@ class Ticket(NamedTuple):
     cursor: bytes
     trace: str = ""
     lineage: str = ""
+    spent: int = 0
 
 
 class Report(NamedTuple):
@@ -60,6 +61,9 @@ class Report(NamedTuple):
     lines: list[str] = []  # noqa: RUF012  a tuple's default, never changed
     stage: str = ""
     warnings: int = 0
+    steps: int = 0
+    root: str = ""
+    """The job whose budget counts the steps."""
 
 
 class Say(IntEnum):
@@ -80,6 +84,7 @@ class Tell(IntEnum):
 
     STOP = 1  # number, why
     HELD = 2  # number, until when
+    SPENT = 4  # number, how many steps its call tree has counted
     WHO = 3  # number, nothing: could it be told that its time is up? If not, who holds the event loop?
 
 

@@ -22,11 +22,18 @@ local function alone(job)
   return before and before.cause == 'killed' or job.losses + 1 >= tonumber(job.max_lost)
 end
 
+-- How many steps its call tree has counted: they stand with the job at the top of it.
+local function spent_of(job)
+  local root = string.match(get_blob(job, 'lineage'), '^(%S+)')
+  if not root or root == '-' then return job.spent or '' end
+  return redis.call('HGET', K.row(root), SHORT.spent) or ''
+end
+
 local function reply_of(job, lease_until)
   return {job.id, job.task, job.fence, job.attempts, text(lease_until), job.deadline, job.generation, job.failures,
     job.chunk, job.edit, job.created, job.run_at or job.created, job.background or '', get_blob(job, 'fire'),
     job.fire_time or '', job.max_attempts, get_blob(job, 'trace'), get_blob(job, 'args'), get_blob(job, 'cursor'),
-    alone(job) and '1' or '', keyed.needs(job) and '1' or '', get_blob(job, 'lineage')}
+    alone(job) and '1' or '', keyed.needs(job) and '1' or '', get_blob(job, 'lineage'), spent_of(job)}
 end
 
 local queue = K.queue(pool)

@@ -16,9 +16,11 @@
 -- ARGV skipped   int   how many log lines before these are lost already
 -- ARGV word      text  numbers what is said under this fence, so that lines and warnings count once however often it is sent;
 --                      empty: they count
+-- ARGV steps     int   how many more steps of work
+-- ARGV root      text  the job at the top of the call tree whose budget counts them; empty: they are not counted
 -- REST line            log lines, oldest first
 -- FLAGS allow-oom
--- GIVES         the revision
+-- GIVES         {revision, how many steps its call tree has counted or ""}
 -- FAILS         STALE_FENCE NOT_FOUND
 
 -- Whether a report was written before and its answer lost: then its lines and warnings are there.
@@ -28,6 +30,22 @@ local function heard_before(job, word)
   if fence == job.fence and tonumber(last) >= tonumber(word) then return true end
   redis.call('HSET', K.progress(job.id), 'word', job.fence .. ' ' .. word)
   return false
+end
+
+-- A step is counted once, at the top of the tree. Where that row has gone there is nothing left to bound.
+local function charge(job)
+  local last = string.match(job.charged or '', '^' .. job.fence .. ' (%d+)$')
+  local heard = word ~= '' and last and tonumber(last) >= tonumber(word)
+  if steps > 0 and not heard then
+    if word ~= '' then set(job, 'charged', job.fence .. ' ' .. word) end
+    if root == job.id then
+      set(job, 'spent', text((job.spent or 0) + steps))
+    elseif redis.call('EXISTS', K.row(root)) == 1 then
+      redis.call('HINCRBY', K.row(root), SHORT.spent, steps)
+    end
+  end
+  if root == job.id then return job.spent or '' end
+  return redis.call('HGET', K.row(root), SHORT.spent) or ''
 end
 
 local job = load(id)
@@ -47,6 +65,7 @@ if job.background then
     progress.log(job, {unpack(ARGV, FIRST)}, skipped)
   end
 end
+local spent = root ~= '' and charge(job) or ''
 save(job)
 announce(job)
-return job.revision
+return {job.revision, spent}

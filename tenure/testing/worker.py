@@ -93,8 +93,11 @@ class _Here:
         return None if job.status == "running" and job.fence == ticket.fence else Why.LOST
 
     def report(self, ticket: Ticket, report: Report) -> None:
-        if ticket.background:
+        if ticket.background or report.steps:
             self._ledger.report(self._lease, **report._asdict())
+
+    def spent(self, ticket: Ticket) -> int:
+        return 0
 
     def note(self, ticket: Ticket, request: str, response: str) -> None:
         self._ledger.report(self._lease, request=request, response=response)
@@ -148,4 +151,5 @@ def _ticket(lease: Lease) -> Ticket:
         cursor=lease.cursor,
         trace=lease.trace,
         lineage=lease.lineage,
+        spent=lease.spent,
     )

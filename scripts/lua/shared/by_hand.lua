@@ -21,7 +21,7 @@ end
 -- Its counts start again, its attempts stay on record, and it goes on from its last checkpoint.
 local function begin_round(job, verb, run_at, by, reason)
   set(job, 'generation', text(job.generation + 1))
-  for _, name in ipairs({'failures', 'losses', 'dead_reason', 'confirmed', 'finished', 'start_by'}) do unset(job, name) end
+  for _, name in ipairs({'failures', 'losses', 'dead_reason', 'confirmed', 'finished', 'start_by', 'spent'}) do unset(job, name) end
   put_or_drop_blob(job, 'reason', reason)
   if job.unique then redis.call('HSET', K.unique(), job.unique, job.id) end
   bound.take_over(job)
