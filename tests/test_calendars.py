@@ -186,7 +186,8 @@ def test_a_bad_calendar_is_refused(
 def test_a_calendar_that_is_used_is_not_deleted_and_names_who_uses_it(
     clockwork: Clockwork, store: Store
 ) -> None:
-    clockwork.schedules(START).put("backup", TASK, [Trigger("a", "0 0 1 * * ?", calendar="quiet")])
+    twice = [Trigger(name, "0 0 1 * * ?", calendar="quiet") for name in ("y", "z")]
+    clockwork.schedules(START).put("backup", TASK, twice)
     calendars = Calendars(clockwork.ledger(START))
 
     with store.unchanged(), pytest.raises(InUse, match=r"used by backup, reports\.daily"):
