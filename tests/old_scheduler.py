@@ -23,7 +23,7 @@ class NotingQueue(Queue):
         score = self.connection.zscore(SCHEDULED, job.id)
         done = super().enqueue_job(job, *args, **options)
         if score is not None:
-            self.connection.rpush(f"planned:{job.id}", int(score))
+            self.connection.rpush(f"planned:{job.id}", f"{int(score)} {time.time()}")
         return done
 
 
@@ -41,8 +41,11 @@ def tick(path: str, name: str) -> None:
     job = get_current_job()
     assert job is not None
     noted: Any = job.connection.blpop([f"planned:{job.id}"], timeout=5)
-    planned = noted[1] if noted else job.connection.zscore(SCHEDULED, job.id)  # it was stopped just then
-    note(path, "old", name, int(planned), round(time.time(), 3))
+    if noted:
+        planned, fired = noted[1].split()
+    else:  # it was stopped just then
+        planned, fired = job.connection.zscore(SCHEDULED, job.id), time.time()
+    note(path, "old", name, int(planned), float(fired))
 
 
 @app.task("old_scheduler.tick", aliases=["shop.tick"])
