@@ -48,6 +48,7 @@ redis: .venv/test.ready
 
 suite: .venv/test.ready
 	@.ci/need-postgresql
+	@.ci/need-browser $(BIN)/python
 	@echo "== the whole suite on the embedded server"
 	@$(PYTEST) $(PARALLEL)
 

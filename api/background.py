@@ -164,5 +164,5 @@ def links_of(request: Request, view: JobView) -> Json:
     return {
         "self": link(request, task, tenant),
         "events": link(request, (*task, "events"), tenant),
-        "page": None,
+        "page": link(request, ("progress", "tasks", view.id, "page"), tenant),
     }

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Mount
 
 from ..scripts.errors import TenureError
 from .background import Background
@@ -26,6 +26,7 @@ from .jobs import Jobs
 from .long_poll import LongPoll
 from .needs import App
 from .problems import CatchAll, on_error, on_http_error
+from .progress_app import create_progress, everyone
 from .replays import ReplayResource
 from .retention import RetentionResource
 from .routing import BySegments, resource
@@ -41,15 +42,16 @@ def create_api(app: App) -> Starlette:
     `state.hub.close()` ends all event streams, for servers that wait for them when they stop; under uvicorn this
     happens by itself.
     """
-    hub = Hub(app)
+    hub, progress = Hub(app), create_progress(app, everyone)
 
     @asynccontextmanager
     async def lifespan(_api: Starlette) -> AsyncGenerator[None]:
         yield
         hub.close()
+        progress.state.hub.close()
 
     api = Starlette(
-        routes=routes(app, hub),
+        routes=[*routes(app, hub), Mount("/progress", progress)],
         middleware=[Middleware(Guard), Middleware(CatchAll)],
         exception_handlers={TenureError: on_error, HTTPException: on_http_error},
         lifespan=lifespan,

@@ -8,7 +8,7 @@ the current one if it is another. The stream ends when the task has ended; who t
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -32,7 +32,7 @@ class Events:
 
     async def follow(self, request: Request) -> Response:
         watched, first = await run_in_threadpool(self._first, request)
-        seen = _last_event_id(request)
+        seen = last_event_id(request)
         if first.ended and first.revision == seen:
             return Response(status_code=204)
         if request.method == "HEAD":
@@ -41,7 +41,7 @@ class Events:
 
     def _first(self, request: Request) -> tuple[Watched, Snapshot]:
         ledger, job_id = ledger_of(self._app, request), request.path_params["id"]
-        return (ledger.tenant, job_id), Snapshot.of(background_task(ledger, job_id))
+        return (ledger.tenant, job_id), self._hub.shown(background_task(ledger, job_id))
 
 
 class EventStream(StreamingResponse):
@@ -56,31 +56,38 @@ class EventStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._hub.watch(self._watched, self._first) as feed:
-            self.body_iterator = events(feed, self._seen)
+            self.body_iterator = events(feed, self._seen, self.going_on)
             await super().__call__(scope, receive, send)
 
+    def going_on(self) -> bool:
+        """Whether more is sent, asked before each event."""
+        return True
 
-async def events(feed: Feed, seen: int | None) -> AsyncIterator[str]:
+
+async def events(feed: Feed, seen: int | None, going_on: Callable[[], bool]) -> AsyncIterator[bytes]:
     """What is sent, piece by piece."""
-    yield f"retry: {RETRY_MS}\n\n"
+    yield b"retry: %d\n\n" % RETRY_MS
     last_line: int | None = None
     async for snapshot in feed.follow(seen, HEARTBEAT_S):
+        if not going_on():
+            return
         if snapshot is None:
-            yield ": still here\n\n"
+            yield b": still here\n\n"
             continue
         if snapshot.lines:
             first, last = snapshot.lines
             if last_line is not None and first > last_line + 1:
-                yield f"event: gap\ndata: {json.dumps({'from': last_line + 1, 'to': first - 1})}\n\n"
+                gap = json.dumps({"from": last_line + 1, "to": first - 1})
+                yield f"event: gap\ndata: {gap}\n\n".encode()
             last_line = last
-        yield f"id: {snapshot.revision}\ndata: {snapshot.data}\n\n"
+        yield b"id: %d\ndata: %b\n\n" % (snapshot.revision, snapshot.data)
 
 
-async def _nothing() -> AsyncIterator[str]:
+async def _nothing() -> AsyncIterator[bytes]:
     return
-    yield
+    yield b""
 
 
-def _last_event_id(request: Request) -> int | None:
+def last_event_id(request: Request) -> int | None:
     text = request.headers.get("last-event-id", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

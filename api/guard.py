@@ -40,19 +40,34 @@ class Guard:
             await self.app(scope, receive, send)
             return
 
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in ANSWER_HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
+        with_headers = _with_headers(send)
         try:
             check(scope)
         except TenureError as exc:
             await problem(exc)(scope, receive, with_headers)
             return
         await self.app(scope, receive, with_headers)
+
+
+class AnswerHeaders:
+    """Puts the headers for browsers on every answer, and refuses nobody: who may come in is known elsewhere."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, _with_headers(send) if scope["type"] == "http" else send)
+
+
+def _with_headers(send: Send) -> Send:
+    async def with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in ANSWER_HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return with_headers
 
 
 def check(scope: Scope) -> None:

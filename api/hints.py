@@ -19,32 +19,40 @@ Watched = tuple[str, str]
 """Tenant and id of a background task."""
 
 
-class Hints:
-    """Calls `changed(watched)` from a thread of its own, as long as somebody wants it.
+Listener = Callable[[Watched | None], None]
 
-    `changed(None)` says that anything may have changed: it listens only from now on.
+
+class Hints:
+    """Calls all listeners from a thread of its own, as long as there are any: one subscription for a whole process.
+
+    They are told what has changed; None says that anything may have: it listens only from now on.
     """
 
-    def __init__(self, app: App, changed: Callable[[Watched | None], None]) -> None:
+    def __init__(self, app: App) -> None:
         self._app = app
-        self._changed = changed
         self._lock = threading.Lock()
-        self._wanted = False
+        self._listeners: tuple[Listener, ...] = ()
         self._loop: Loop | None = None
         self._subscription: Subscription | None = None
 
-    def want(self, wanted: bool) -> None:
-        """Begin to listen, or end it within a moment.
-
-        A thread that has not ended yet is used again: there is never a second one.
-        """
+    def listen(self, listener: Listener) -> None:
+        """Begin to tell it. A thread that has not ended yet is used again: there is never a second one."""
         with self._lock:
-            self._wanted = wanted
+            if listener in self._listeners:
+                return
+            self._listeners = (*self._listeners, listener)
             if self._loop:
                 self._loop.wake()
-            elif wanted:
+            else:
                 self._loop = Loop(self, "tenure-hints")
                 self._loop.start()
+
+    def leave(self, listener: Listener) -> None:
+        """Tell it no more; with the last one the subscription ends within a moment."""
+        with self._lock:
+            self._listeners = tuple(one for one in self._listeners if one != listener)
+            if self._loop:
+                self._loop.wake()
 
     def round(self) -> float:
         """Wait a moment for one message."""
@@ -54,7 +62,7 @@ class Hints:
             self._listen()
         except Exception as exc:
             self._hang_up()
-            if not self._wanted:
+            if not self._listeners:
                 return 0.0  # the application was closed under us, and nobody minds
             if isinstance(exc, RedisError):
                 raise store_error(exc, "the store") from exc
@@ -63,7 +71,7 @@ class Hints:
 
     def _ended(self) -> bool:
         with self._lock:
-            if self._wanted or self._loop is None:
+            if self._listeners or self._loop is None:
                 return False
             self._hang_up()
             self._loop.stop()
@@ -77,9 +85,13 @@ class Hints:
         message = self._subscription.next(POLL_S)
         if message and message["type"] == "message":
             tenant, job_id, _revision = message["data"].decode().split(" ")
-            self._changed((tenant, job_id))
+            self._tell((tenant, job_id))
         elif message:
-            self._changed(None)
+            self._tell(None)
+
+    def _tell(self, watched: Watched | None) -> None:
+        for listener in self._listeners:
+            listener(watched)
 
     def _hang_up(self) -> None:
         subscription, self._subscription = self._subscription, None

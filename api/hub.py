@@ -21,14 +21,16 @@ from ..lease.jobs import JobView
 from ..scripts.errors import NotFound, StoreError
 from . import views
 from .background import background_task
-from .hints import Hints, Watched
+from .hints import Watched
 from .needs import App
+from .plain import Json
 from .stopping import server_stops
 
 GAP_S = 0.25
 RECHECK_S = 2.0
 STOP_POLL_S = 0.25
 READERS = 8
+Render = Callable[[JobView], Json]
 log = logging.getLogger("tenure.api")
 
 
@@ -39,17 +41,17 @@ class Snapshot:
     revision: int
     ended: bool
     lines: tuple[int, int] | None
-    data: str
+    data: bytes
 
     @classmethod
-    def of(cls, view: JobView) -> Snapshot:
+    def of(cls, view: JobView, render: Render = views.background_task) -> Snapshot:
         shown = view.progress.lines if view.progress else ()
         return cls(
             revision=view.revision,
             ended=view.ended,
             lines=(shown[0][0], shown[-1][0]) if shown else None,
-            data=json.dumps(
-                views.background_task(view), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+            data=json.dumps(render(view), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
+                "utf-8", "backslashreplace"
             ),
         )
 
@@ -131,12 +133,12 @@ class Feed:
 
 
 class Hub:
-    """The feeds of one process. It serves one event loop."""
+    """The feeds of one process, each sent as `render` shows it. It serves one event loop."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, render: Render = views.background_task) -> None:
         self._app = app
+        self._render = render
         self._feeds: dict[Watched, Feed] = {}
-        self._hints = Hints(app, self._changed)
         self._readers = anyio.CapacityLimiter(READERS)
         self._sentry: asyncio.Task[None] | None = None
 
@@ -154,7 +156,7 @@ class Hub:
                 if self._feeds.get(watched) is feed:
                     del self._feeds[watched]
             if not self._feeds:
-                self._hints.want(False)
+                self._app.hints.leave(self.changed)
 
     def close(self) -> None:
         """End all streams."""
@@ -165,7 +167,7 @@ class Hub:
         feed = self._feeds.get(watched)
         if feed is None or feed.over:
             feed = self._feeds[watched] = Feed(first, lambda: self._read(watched), self._readers)
-            self._hints.want(True)
+            self._app.hints.listen(self.changed)
             self._watch_server()
         elif first.revision > feed.latest.revision:
             feed.publish(first)
@@ -173,9 +175,12 @@ class Hub:
 
     def _read(self, watched: Watched) -> Snapshot:
         tenant, job_id = watched
-        return Snapshot.of(background_task(self._app.ledger(tenant), job_id))
+        return self.shown(background_task(self._app.ledger(tenant), job_id))
 
-    def _changed(self, watched: Watched | None) -> None:
+    def shown(self, view: JobView) -> Snapshot:
+        return Snapshot.of(view, self._render)
+
+    def changed(self, watched: Watched | None) -> None:
         """From the thread of the hints."""
         for feed in [self._feeds.get(watched)] if watched else list(self._feeds.values()):
             if feed:

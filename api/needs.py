@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ..lease.ledger import Ledger
@@ -47,9 +47,19 @@ class Started(Protocol):
     def created(self) -> bool: ...
 
 
+class Hints(Protocol):
+    def listen(self, listener: Callable[[tuple[str, str] | None], None]) -> None: ...
+    def leave(self, listener: Callable[[tuple[str, str] | None], None]) -> None: ...
+
+
 class App(Protocol):
     @property
     def registry(self) -> Registry: ...
+
+    @property
+    def hints(self) -> Hints:
+        """The one subscription of the process."""
+        ...
 
     @property
     def store(self) -> Store: ...

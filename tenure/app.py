@@ -32,6 +32,7 @@ import redis
 from redis import Redis
 
 from . import __version__
+from .api.hints import Hints
 from .bindings import Bindings, May, Writer
 from .calendar_book import CalendarBook
 from .connection import Client, ServerFacts, Store, connect
@@ -75,6 +76,7 @@ from .tenant_book import TenantBook
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from .api.progress_app import Authorize
     from .archive import Archive, Archiver, Spool
     from .workers.ctx import Ctx
 
@@ -300,6 +302,7 @@ class Tenure:
         self.notifiers = Notifiers(self)
         self.bindings = Bindings(self)
         self._holds = HoldBook(self)
+        self.hints = Hints(self)
         self._archive: tuple[int, Archive] | None = None
 
     @property
@@ -678,6 +681,18 @@ class Tenure:
         from .api import create_api  # only web processes load Starlette
 
         return create_api(self)
+
+    def progress(self, *, authorize: Authorize) -> Starlette:
+        """Background tasks for users to watch, to be mounted in your own application: read-only.
+
+            Mount("/my/tasks", app.progress(authorize=lambda request, task: task["record"] in orders_of(request.user)))
+
+        Each request asks `authorize(request, task)`, `def` or `async def`, with Starlette's request and the task as it
+        is shown; for anything but True there is no such task. What it serves is told in `api/progress_app.py`.
+        """
+        from .api.progress_app import create_progress  # only web processes load Starlette
+
+        return create_progress(self, authorize)
 
     def close(self) -> None:
         """Close what this process opened; the last user of an embedded server ends it."""

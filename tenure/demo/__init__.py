@@ -105,6 +105,8 @@ def _show(
         f"    task {started['id']}; a second click gave {'the same one' if again['id'] == started['id'] else 'ANOTHER'}"
     )
     print(f"    watch it yourself: curl -N {client.base}/background-tasks/{started['id']}/events")
+    page = client.base.removesuffix("/api") + str(started["links"]["page"])
+    print(f"    or see it in a browser: {page}")
 
     kill = rows >= FEWEST_ROWS
     if kill:

@@ -27,7 +27,7 @@ def test_a_start_answers_where_to_look_next(client: TestClient) -> None:
     assert content["links"] == {
         "self": f"/background-tasks/{content['id']}",
         "events": f"/background-tasks/{content['id']}/events",
-        "page": None,
+        "page": f"/progress/tasks/{content['id']}/page",
     }
     assert answer.headers["location"] == content["links"]["self"]
     assert client.get(answer.headers["location"]).json()["id"] == content["id"]

@@ -226,9 +226,11 @@ def test_a_storm_of_changes_is_four_snapshots_a_second(web: Web, hand: Hand) -> 
     assert len(rest) < 10
 
 
-def test_a_lost_hint_costs_two_seconds(web: Web, hand: Hand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_hint_costs_two_seconds(
+    web: Web, hand: Hand, shop: Tenure, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hub, "RECHECK_S", 0.4)
-    monkeypatch.setattr(web.api.state.hub._hints, "_changed", lambda *_: None)
+    monkeypatch.setattr(shop.hints, "_tell", lambda *_: None)
     job_id = web.start()
 
     with web.watch(job_id) as events:

@@ -15,7 +15,7 @@ from tenure.scripts.errors import NotFound
 
 
 def snapshot(revision: int, ended: bool = False) -> Snapshot:
-    return Snapshot(revision, ended, None, "{}")
+    return Snapshot(revision, ended, None, b"{}")
 
 
 def run(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
