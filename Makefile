@@ -65,6 +65,7 @@ mutants: .venv/test.ready
 bench: .venv/test.ready
 	@$(BIN)/python -m bench.store
 	@$(BIN)/python -m bench.worker
+	@$(BIN)/python -m bench.watchers
 	@$(BIN)/python -m bench.queries 100000 10000 1000
 	@$(BIN)/python -m bench.cron
 	@$(BIN)/python -m bench.schedules --stored 10000 --due 1000 --seconds 10

@@ -76,9 +76,14 @@ class Site:
             yield
         finally:
             server.should_exit = True
-            progress.state.hub.close()
-            thread.join(10)
-        assert not thread.is_alive()
+            wait_until(lambda: ended(thread, progress), "the server to end")
+
+
+def ended(thread: threading.Thread, progress: Starlette) -> bool:
+    """An element that lost its stream may have come again before the server stopped to listen."""
+    progress.state.hub.close()
+    thread.join(0.2)
+    return not thread.is_alive()
 
 
 @dataclass
