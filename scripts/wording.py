@@ -8,6 +8,7 @@ from .errors import (
     Conflict,
     LeaseLost,
     LeaseTaken,
+    NotAllowed,
     NotFound,
     StaleFence,
     StoreError,
@@ -19,6 +20,7 @@ from .errors import (
 _EXITS: tuple[tuple[type[TenureError], int], ...] = (
     (BadInput, 2),
     (NotFound, 3),
+    (NotAllowed, 4),
     (Conflict, 4),
     (StaleFence, 4),
     (LeaseLost, 4),

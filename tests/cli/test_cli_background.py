@@ -267,3 +267,20 @@ def test_only_a_background_task_is_retried_as_one(cli: Cli, app: Tenure) -> None
     said = cli("background", "retry", job_id)
 
     assert (said.code, "is no background task" in said.err) == (3, True)
+
+
+def test_it_may_be_bound_to_a_record(cli: Cli, app: Tenure) -> None:
+    start = ("background", "start", "shop.count", "[3]", "--app", "shop:app")
+
+    job = cli(*start, "--record", "order:7", "--binding", "orders").out.strip()
+    nobody = cli(*start, "--record", "order:8", "--binding", "orders")
+    unknown = cli(*start, "--record", "order:7", "--binding", "order")
+    odd = cli(*start, "--record", "order")
+
+    found = app.jobs.get(job)
+    assert found.bound
+    assert (found.record, found.bound.binding) == (("order", "7"), "orders")
+    assert (cli.folder / "rows").read_text() == f"7 accepted {job}\n"
+    assert (nobody.code, "may not start" in nobody.err) == (4, True)
+    assert (unknown.code, "did you mean 'orders'?" in unknown.err) == (2, True)
+    assert (odd.code, "order" in odd.err) == (2, True)

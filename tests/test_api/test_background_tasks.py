@@ -11,6 +11,7 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from tenure import Tenure
+from tenure.bindings import Bound
 from tenure.lease.outcome import Fail, NextChunk, Succeed
 from tenure.lease.payload import pack
 from tenure.lease.requests import Options
@@ -345,3 +346,52 @@ def test_what_cannot_be_retried_is_refused(client: TestClient, shop: Tenure, han
         client.post(f"/background-tasks/{task_id}/retry", json={"from": "middle"}), 400, "BAD_INPUT"
     )
     assert pointers(problem) == ["/from"]
+
+
+def test_a_client_names_a_binding_and_sees_how_its_row_follows(shop: Tenure, client: TestClient) -> None:
+    rows: list[Bound] = []
+    shop.binding("orders", rows.append, may=lambda user, record: (user, record.id) == ("api", "7"))
+
+    task = start(client, record={"type": "order", "id": "7"}, binding="orders")
+
+    assert [(row.status, row.task_id) for row in rows] == [("accepted", task["id"])]
+    shown = client.get(f"/background-tasks/{task['id']}").json()["binding"]
+    assert (shown["name"], shown["state"], shown["error"]) == ("orders", "written", None)
+
+
+def test_whoever_may_not_gets_no_task_and_no_row(shop: Tenure, client: TestClient) -> None:
+    rows: list[Bound] = []
+    shop.binding("orders", rows.append, may=lambda user, record: False)
+    asked = {"task": "orders.sync", "record": {"type": "order", "id": "7"}}
+
+    refused(client.post("/background-tasks", json={**asked, "binding": "orders"}), 403, "NOT_ALLOWED")
+    unknown = client.post("/background-tasks", json={**asked, "binding": "order"})
+    assert pointers(refused(unknown, 400, "UNKNOWN_BINDING")) == ["/binding"]
+    for target in ({"table": "orders"}, {"column": "status"}):
+        answer = client.post("/background-tasks", json={**asked, "binding": "orders", **target})
+        assert pointers(refused(answer, 400, "BAD_INPUT")) == [f"/{next(iter(target))}"]
+    without = {"task": "orders.sync", "binding": "orders"}
+    refused(client.post("/background-tasks", json=without), 400, "BAD_INPUT")
+
+    assert client.get("/background-tasks").json()["items"] == []
+    assert rows == []
+
+
+def test_a_row_that_cannot_be_written_is_shown_and_changes_nothing(
+    shop: Tenure, client: TestClient, hand: Hand
+) -> None:
+    def broken(bound: Bound) -> None:
+        raise OSError("the database is away \x1b[31m")
+
+    shop.binding("orders", broken, may=lambda user, record: True)
+    task = start(client, record={"type": "order", "id": "7"}, binding="orders")
+    hand.work(Succeed())
+
+    shown = client.get(f"/background-tasks/{task['id']}").json()
+
+    assert (shown["status"], shown["binding"]["state"], shown["binding"]["tries"]) == (
+        "succeeded",
+        "failing",
+        1,
+    )
+    assert shown["binding"]["error"] == "OSError: the database is away \\x1b[31m"
