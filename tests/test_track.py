@@ -47,6 +47,7 @@ def test_a_loop_ends_its_chunks_by_time_and_gives_each_item_once(run: Run) -> No
     def work(ctx: Ctx) -> Done[int]:
         rows = ctx.track(range(10), every="3s")
         for row in rows:
+            assert rows.done == row, "what is in hand is not done"
             seen.append(row)
         ends.append(rows.finished)
         return Done(len(seen))
