@@ -75,12 +75,14 @@ def test_what_a_person_does_is_kept_with_who_when_and_why(ledger: Ledger, at: At
 
 @pytest.mark.parametrize("verb", HAND)
 def test_what_is_sent_again_is_kept_once(ledger: Ledger, faults: Faults, verb: str) -> None:
+    """A retry is known again by its token: without one it is another, and refused."""
     job_id = stopped(ledger, verb)
+    words = {"by": "ada", "token": "one"} if verb == "retry" else {"by": "ada"}
     faults.lose_reply(SCRIPTS.get(verb, verb))
     with pytest.raises(StoreUnreachable):
-        HAND[verb](ledger, job_id, by="ada")
+        HAND[verb](ledger, job_id, **words)
 
-    HAND[verb](ledger, job_id, by="ada")
+    HAND[verb](ledger, job_id, **words)
 
     verbs = [deed.verb for deed in ledger.get(job_id).history]
     assert verbs == (["pause", "resume"] if verb == "resume" else [verb])

@@ -240,6 +240,8 @@ WRONG_OPTIONS: list[tuple[str, Any, str]] = [
             "definition_version",
             "execution",
             "work_item",
+            "binding",
+            "by",
         )
         for value in (5, "", "n" * 201, "a\nb")
     ],
