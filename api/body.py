@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from starlette.requests import Request
 
+from ..scripts.errors import BadInput
 from .refusals import BadJson, BodyTooLarge, BodyTooSlow, Encoded, NotJson
 
 LIMIT = 256 * 1024
@@ -35,6 +36,15 @@ async def read_body(request: Request) -> bytes:
         kinds = ("application/json", MERGE_PATCH) if request.method == "PATCH" else ("application/json",)
         _check_type(request.headers.get("content-type", ""), kinds)
     return body
+
+
+def refuse_body(request: Request) -> None:
+    """What reads or deletes is asked by its query string: a body would be passed over, and what it says with it."""
+    if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
+        raise BadInput(
+            f"a {request.method} takes no body, and this one has one",
+            hint=f"say it in the query string: {request.method} {request.url.path}?tenant=acme",
+        )
 
 
 async def _read(request: Request) -> bytes:

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
-from .body import read_body
+from .body import read_body, refuse_body
 from .fields import Fields
 
 Read = Callable[[Request], Response]
@@ -40,6 +40,7 @@ def resource(
         if change:
             Fields.of_query(request.query_params.multi_items(), ()).done()
             return await run_in_threadpool(change, request, await read_body(request))
+        refuse_body(request)
         return await run_in_threadpool(plain[request.method], request)
 
     return BySegments(path, endpoint, methods=[*changes, *plain])

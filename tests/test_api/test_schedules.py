@@ -252,6 +252,18 @@ def test_the_execution_log_takes_a_month_and_its_own_cursors(client: TestClient)
     refused(client.get(f"{URL}/logs?limit=101"), 400, "BAD_INPUT")
 
 
+@pytest.mark.parametrize("method", ["DELETE", "GET"])
+def test_what_takes_no_body_refuses_one_and_touches_nothing(client: TestClient, method: str) -> None:
+    """A tenant named in it would be passed over, and another tenant's schedule deleted."""
+    client.put(URL, json=NIGHTLY)
+
+    answer = client.request(method, URL, json={"tenant": "acme"})
+
+    refused(answer, 400, "BAD_INPUT")
+    assert "query string" in answer.json()["hint"]
+    assert client.get(URL).status_code == 200
+
+
 def test_a_schedule_is_deleted(client: TestClient) -> None:
     client.put(URL, json=NIGHTLY)
 
