@@ -23,7 +23,7 @@ BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A planned instant (epoch ms) that has no job: what its record says (`no_record` if there is none)."""
+    """A planned instant (epoch ms) that did not run: what its record says (`no_record` if there is none)."""
 
     trigger: str
     instant: int
@@ -31,15 +31,74 @@ class Missed:
     outcome: str
 
 
+@dataclass(frozen=True, slots=True)
+class Backfilled:
+    """The jobs of a backfill, by id: those that it made, and those that were `there` already."""
+
+    made: Sequence[str]
+    there: Sequence[str]
+
+
 def backfill_plan(
     schedules: Schedules, job_key: JobKey | str, start: int, end: int, *, trigger: str | None = None
 ) -> Sequence[Missed]:
-    """The planned instants from `start` up to before `end` (epoch ms) that did not run, oldest first. Named calendars
-    are taken as they stand now.
+    """The planned instants from `start` up to before `end` (epoch ms) that did not run and that no backfill has made a
+    job for, oldest first. Named calendars are taken as they stand now.
 
-    Raises NotFound, BadInput for a range that is not past or has over 1,000 of them.
+    Raises NotFound, BadInput for a range that is not past or has over 1,000 planned instants.
     """
     key = JobKey.parse(job_key)
+    plan = _planned(schedules, key, start, end, trigger)
+    there = _there(schedules, [_id(schedules, key, one) for one in plan])
+    return [one for one in plan if _id(schedules, key, one) not in there]
+
+
+def backfill(
+    schedules: Schedules,
+    job_key: JobKey | str,
+    start: int,
+    end: int,
+    *,
+    trigger: str | None = None,
+    rate: int = 10,
+    by: str = "",
+) -> Backfilled:
+    """Make a job for each instant of the plan, `rate` of them due in a second, after all live work. The same again
+    makes none twice, as long as the ledger has the first. The fire records stay as they are.
+
+    Raises as `backfill_plan`, and SchedulingDisabled.
+    """
+    if not 1 <= rate <= 200:
+        raise BadInput(f"rate {rate} is out of range: 1 to 200 a second", hint="the default is 10")
+    key = JobKey.parse(job_key)
+    definitions = {one.number: one.definition for one in schedules.revisions(key)}
+    planned = {_id(schedules, key, one): one for one in _planned(schedules, key, start, end, trigger)}
+    there = _there(schedules, list(planned))
+    plan = [(id_, one) for id_, one in planned.items() if id_ not in there]
+    made: set[str] = set()
+    for at in range(0, len(plan), BATCH):
+        calls = [
+            run_call(
+                schedules,
+                key,
+                _needed(definitions[one.revision]),
+                one.trigger,
+                id_,
+                one.instant,
+                by=by,
+                after_ms=(at + nth) * 1000 // rate,
+                priority=LOWEST_PRIORITY,
+            )
+            for nth, (id_, one) in enumerate(plan[at : at + BATCH])
+        ]
+        made.update(id_ for id_, is_new in schedules.make(calls) if is_new)
+    return Backfilled([id_ for id_ in planned if id_ in made], [id_ for id_ in planned if id_ not in made])
+
+
+def _planned(
+    schedules: Schedules, key: JobKey, start: int, end: int, trigger: str | None
+) -> Sequence[Missed]:
+    """The planned instants that did not run, whether or not they were made up for since."""
     now = schedules.ledger.index.take(FIRE, 0).now_ms
     if not start < end <= now:
         raise BadInput(
@@ -58,44 +117,14 @@ def backfill_plan(
     return sorted(found, key=lambda one: (one.instant, one.trigger))
 
 
-def backfill(
-    schedules: Schedules,
-    job_key: JobKey | str,
-    start: int,
-    end: int,
-    *,
-    trigger: str | None = None,
-    rate: int = 10,
-    by: str = "",
-) -> Sequence[str]:
-    """Make a job for each instant of the plan, `rate` of them due in a second, after all live work; answers their ids.
-    The same again makes none twice. The fire records stay as they are.
+def _there(schedules: Schedules, ids: Sequence[str]) -> set[str]:
+    """Those of these jobs that the ledger has."""
+    batches = (ids[at : at + BATCH] for at in range(0, len(ids), BATCH))
+    return {job.id for batch in batches for job in schedules.ledger.get_many(batch)}
 
-    Raises as `backfill_plan`, and SchedulingDisabled.
-    """
-    if not 1 <= rate <= 200:
-        raise BadInput(f"rate {rate} is out of range: 1 to 200 a second", hint="the default is 10")
-    key = JobKey.parse(job_key)
-    definitions = {one.number: one.definition for one in schedules.revisions(key)}
-    plan = backfill_plan(schedules, key, start, end, trigger=trigger)
-    made: list[str] = []
-    for at in range(0, len(plan), BATCH):
-        calls = [
-            run_call(
-                schedules,
-                key,
-                _needed(definitions[one.revision]),
-                one.trigger,
-                by_hand_id(schedules.ledger.tenant, key, one.trigger, one.instant),
-                one.instant,
-                by=by,
-                after_ms=(at + nth) * 1000 // rate,
-                priority=LOWEST_PRIORITY,
-            )
-            for nth, one in enumerate(plan[at : at + BATCH])
-        ]
-        made += schedules.make(calls)
-    return made
+
+def _id(schedules: Schedules, key: JobKey, one: Missed) -> str:
+    return by_hand_id(schedules.ledger.tenant, key, one.trigger, one.instant)
 
 
 def _in_force(revisions: Sequence[Revision], start: int, end: int) -> Iterator[tuple[Revision, int, int]]:

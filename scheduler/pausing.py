@@ -75,7 +75,8 @@ def run(
             f"{at} is no planned instant of trigger {chosen.name!r} of {key}", hint=f"tenure cron next {key}"
         )
     call = run_call(schedules, key, view.definition, chosen.name, new_id(), at, by=by)
-    return schedules.make([call])[0]
+    ((id_, _),) = schedules.make([call])
+    return id_
 
 
 def run_call(

@@ -291,15 +291,17 @@ class Schedules:
             return found
         raise AssertionError("unreachable")
 
-    def make(self, calls: Sequence[Call[Any]]) -> Sequence[str]:
-        """Make jobs of a schedule by hand; answers their ids. Raises the first refusal, when all have been sent."""
+    def make(self, calls: Sequence[Call[Any]]) -> Sequence[tuple[str, bool]]:
+        """Make jobs of a schedule by hand; answers their ids, and whether each was made by this call. Raises the first
+        refusal, when all have been sent.
+        """
         answers = self.ledger.scripts.run_all(calls)
         made = [answer for answer in answers if not isinstance(answer, TenureError)]
-        self.ledger.index.put(item for _, told in made for item in views.news(self.ledger.tenant, told))
+        self.ledger.index.put(item for _, told, _ in made for item in views.news(self.ledger.tenant, told))
         for answer in answers:
             if isinstance(answer, TenureError):
                 raise answer
-        return [id_.decode() for id_, _ in made]
+        return [(id_.decode(), new == b"1") for id_, _, new in made]
 
     def _revision(self, key: JobKey) -> int:
         return self.stored(key).revision

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..lease.instants import rfc3339
 from ..lease.jobs import FIRE
 from ..lease.why import Check, Why
 from ..scripts.errors import NotFound
+from .backfill import by_hand_id
 from .fire_record import Fire
 from .job_key import JobKey
 from .schedules import Schedules, ScheduleView
@@ -37,9 +39,28 @@ def why(
         return _now(view, Scheduling(schedules.ledger).get(), now)
     triggers = [view.definition.trigger(trigger)] if trigger else view.definition.triggers
     records = [(one, found) for one in triggers if (found := schedules.fire_at(view.job_key, one.name, at))]
-    if records:
-        return _recorded(schedules, view, at, *records[0])
-    return _unrecorded(view, triggers, Scheduling(schedules.ledger).get(), at, now)
+    said = (
+        _recorded(schedules, view, at, *records[0])
+        if records
+        else _unrecorded(view, triggers, Scheduling(schedules.ledger).get(), at, now)
+    )
+    return _made_up_for(schedules, view, triggers, at, said)
+
+
+def _made_up_for(
+    schedules: Schedules, view: ScheduleView, triggers: Sequence[Trigger], at: int, found: Why
+) -> Why:
+    """The same, with the job of a backfill of the instant, as long as the ledger has it."""
+    ids = [by_hand_id(view.tenant, view.job_key, one.name, at) for one in triggers]
+    for job in schedules.ledger.get_many(ids):
+        said = f"job {job.id} is {job.status}"
+        return replace(
+            found,
+            text=f"{found.text} It was backfilled: {said}.",
+            checks=(*found.checks, Check("backfilled", "ok", said)),
+            do=(f"tenure jobs show {job.id}", f"tenure why {job.id}"),
+        )
+    return found
 
 
 def _now(view: ScheduleView, switch: Switch, now: int) -> Why:

@@ -12,7 +12,7 @@ from .lease.requests import Options, epoch_ms
 from .lease.tasks import Task
 from .lease.why import Why
 from .scheduler import pausing
-from .scheduler.backfill import Missed, backfill, backfill_plan
+from .scheduler.backfill import Backfilled, Missed, backfill, backfill_plan
 from .scheduler.cron import Dst
 from .scheduler.definition import check_overlap
 from .scheduler.dry_run import DryRun, dry_run
@@ -265,9 +265,10 @@ class ScheduleBook:
         by: str = "",
         dry_run: bool = False,
         tenant: str = "default",
-    ) -> Sequence[Missed] | Sequence[str]:
+    ) -> Sequence[Missed] | Backfilled:
         """Make jobs for the planned instants of a past range that did not run, by the revision in force at each, and
-        answer their ids; with `dry_run`, answer only which instants these are. See backfill.
+        answer the ids of those it made and of those that were there already; with `dry_run`, answer only which instants
+        have none yet. See backfill.
         """
         schedules = self.of(tenant)
         low, high = epoch_ms(start, what="start"), epoch_ms(end, what="end")

@@ -13,6 +13,7 @@ from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.switch import Scheduling
 from tenure.scheduler.trigger import Trigger
+from tenure.scheduler.why import why
 from tenure.scripts.errors import BadInput, NotFound, SchedulingDisabled
 from tenure.testing import START
 
@@ -60,8 +61,9 @@ def test_each_instant_gets_its_job_once_however_often_it_is_asked_for(later: Sch
     first = backfill(later, KEY, FIRST + 18 * MINUTE, FIRST + 22 * MINUTE, rate=2)
     again = backfill(later, KEY, FIRST + 18 * MINUTE, FIRST + 22 * MINUTE, rate=2)
 
-    assert first == again
-    made = [later.ledger.get(job_id) for job_id in first]
+    assert (list(first.there), list(again.made)) == ([], [])
+    assert first.made == again.there
+    made = [later.ledger.get(job_id) for job_id in first.made]
     assert [(job.fire_time, unpack_args(job.args)[0]) for job in made] == [
         *[(FIRST + minute * MINUTE, ["old"]) for minute in (18, 19, 20)],
         *[(FIRST + minute * MINUTE + 30_000, ["new"]) for minute in (20, 21)],
@@ -69,6 +71,51 @@ def test_each_instant_gets_its_job_once_however_often_it_is_asked_for(later: Sch
     assert [job.run_at - job.created_at for job in made] == [0, 500, 1000, 1500, 2000]
     assert {job.priority for job in made} == {9}
     assert len(jobs(later.ledger)) == 6, "five, and the one that fired"
+
+
+def test_the_plan_leaves_out_what_a_backfill_has_made_up_for(later: Schedules) -> None:
+    low, middle, high = FIRST + 11 * MINUTE, FIRST + 14 * MINUTE, FIRST + 16 * MINUTE
+    some = backfill(later, KEY, low, middle)
+
+    plan = backfill_plan(later, KEY, low, high)
+    rest = backfill(later, KEY, low, high, rate=1)
+
+    assert [one.instant for one in plan] == [FIRST + minute * MINUTE for minute in (14, 15)]
+    assert list(rest.there) == list(some.made)
+    made = [later.ledger.get(job_id) for job_id in rest.made]
+    assert [job.fire_time for job in made] == [one.instant for one in plan]
+    assert [job.run_at - job.created_at for job in made] == [0, 1000], "those that were there take no turn"
+    assert backfill_plan(later, KEY, low, high) == []
+
+
+def test_what_another_backfill_makes_meanwhile_was_there(
+    later: Schedules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tenure.scheduler.backfill as module
+
+    low, high = FIRST + 11 * MINUTE, FIRST + 14 * MINUTE
+    other = backfill(later, KEY, low, high)
+    monkeypatch.setattr(module, "_there", lambda *_: set())  # it looked before the other one made them
+
+    late = backfill(later, KEY, low, high)
+
+    assert (list(late.made), list(late.there)) == ([], list(other.made))
+
+
+def test_why_says_that_an_instant_was_backfilled_and_by_which_job(later: Schedules) -> None:
+    superseded, of_another_plan, left = (FIRST + minute * MINUTE for minute in (11, 20, 12))
+    for at in (superseded, of_another_plan):
+        backfill(later, KEY, at, at + 1)
+
+    for at, verdict in ((superseded, "skipped_superseded"), (of_another_plan, "skipped_superseded")):
+        found = why(later, KEY, at=at)
+        (job_id,) = (job.id for job in later.ledger.list(limit=100).items if job.fire_time == at)
+        assert found.verdict == verdict
+        assert f"It was backfilled: job {job_id} is pending." in found.text
+        assert found.do == (f"tenure jobs show {job_id}", f"tenure why {job_id}")
+        assert found.checks[-1].name == "backfilled"
+    assert "backfilled" not in why(later, KEY, at=left).text
+    assert any("cron run" in command for command in why(later, KEY, at=left).do)
 
 
 def test_a_range_that_is_not_past_or_too_long_is_refused(later: Schedules, store: Store) -> None:

@@ -9,10 +9,10 @@
 -- ARGV pool     text  where
 -- ARGV by       text  who
 -- REST field value    of the job's row
--- GIVES         {id, news: {pool, due, version}}
+-- GIVES         {id, news: {pool, due, version}, "1" if this call made it or ""}
 -- FAILS         NOT_FOUND SCHEDULING_DISABLED
 
-if redis.call('EXISTS', K.row(id)) == 1 then return {id, {}} end
+if redis.call('EXISTS', K.row(id)) == 1 then return {id, {}, ''} end
 if redis.call('EXISTS', K.schedule(job_key)) == 0 then return refuse('NOT_FOUND', 'schedule ' .. job_key .. ' is not stored') end
 local it, trouble = gate()
 if not it then return refuse('SCHEDULING_DISABLED', trouble) end
@@ -23,4 +23,4 @@ set(job, 'fire_time', instant == '' and text(now) or instant)
 put_blob(job, 'reason', by == '' and 'run by hand' or 'run by hand by ' .. by)
 save(job)
 announce(job)
-return {id, news()}
+return {id, news(), '1'}

@@ -276,7 +276,10 @@ def run(job_key: str, at: str | None, trigger: str | None, tenant: str) -> None:
 def backfill(
     job_key: str, start: str, end: str, trigger: str | None, rate: int, apply: bool, tenant: str
 ) -> None:
-    """Make jobs for planned instants of the past that did not run, by the revision in force at each."""
+    """Make jobs for planned instants of the past that did not run, by the revision in force at each.
+
+    One that has its job from a backfill before is left out.
+    """
     low, high = (
         epoch_ms(parse_instant(text, what=what), what=what)
         for text, what in ((start, "--from"), (end, "--to"))
@@ -284,13 +287,16 @@ def backfill(
     with opened() as app:
         schedules = app.schedules.of(tenant)
         if apply:
-            made = make_backfill(schedules, job_key, low, high, trigger=trigger, rate=rate, by=whoami())
-            say(f"{len(made)} jobs are made, {rate} of them due in a second")
+            done = make_backfill(schedules, job_key, low, high, trigger=trigger, rate=rate, by=whoami())
+            there = f"; {len(done.there)} were there already" if done.there else ""
+            say(f"{len(done.made)} jobs are made, {rate} of them due in a second{there}")
             return
         plan = backfill_plan(schedules, job_key, low, high, trigger=trigger)
     rows = [(local_time(one.instant), one.trigger, one.outcome, str(one.revision)) for one in plan]
     print_table(("FIRE TIME", "TRIGGER", "RECORD", "REVISION"), rows)
-    say(f"{len(plan)} planned instants did not run; --apply makes their jobs")
+    say(
+        f"{len(plan)} planned instants did not run and have no job{'; --apply makes their jobs' * bool(plan)}"
+    )
 
 
 @cron.command()

@@ -8,6 +8,8 @@ import pytest
 
 from tenure import Tenure
 from tenure.api import schedule_views
+from tenure.lease.instants import rfc3339
+from tenure.lease.jobs import FIRE
 from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Schedules
@@ -166,3 +168,16 @@ def test_an_outage_is_explained(cli: Cli, stored: Tenure) -> None:
     assert now.code == 0
     assert len(now.out.splitlines()) == 1
     assert cli("cron", "explain", "nothing", "--outage", "1h").code == 3
+
+
+def test_a_backfill_says_what_it_made_and_what_was_there(cli: Cli, stored: Tenure) -> None:
+    now = stored.ledgers().index.take(FIRE, 0).now_ms
+    then = Schedules(stored.ledger().at(now - 3_600_000))
+    then.put("minutely", stored.registry.get("reports.daily"), [Trigger("default", "0 * * * * ?")])
+    since, until = (rfc3339(now - back) for back in (1_200_000, 900_000))
+    asked = ("cron", "backfill", "minutely", "--from", since, "--to", until)
+
+    assert "5 planned instants did not run and have no job; --apply" in cli(*asked).err
+    assert cli(*asked, "--apply").err == "5 jobs are made, 10 of them due in a second\n"
+    assert cli(*asked, "--apply").err == "0 jobs are made, 10 of them due in a second; 5 were there already\n"
+    assert cli(*asked).err == "0 planned instants did not run and have no job\n"
