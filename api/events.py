@@ -15,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from .background import background_task
 from .hints import Watched
 from .hub import Feed, Hub, Snapshot
 from .jobs import ledger_of
+from .long_poll import read_task
 from .needs import App
 
 HEARTBEAT_S = 15.0
@@ -41,7 +41,7 @@ class Events:
 
     def _first(self, request: Request) -> tuple[Watched, Snapshot]:
         ledger, job_id = ledger_of(self._app, request), request.path_params["id"]
-        return (ledger.tenant, job_id), self._hub.shown(background_task(ledger, job_id))
+        return (ledger.tenant, job_id), self._hub.shown(read_task(self._app, ledger.tenant, job_id))
 
 
 class EventStream(StreamingResponse):

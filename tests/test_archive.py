@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -691,6 +693,51 @@ def test_a_database_that_is_as_it_must_be_has_no_problems(archive: Archive) -> N
     archive.create()
 
     assert archive.check() == []
+
+
+@pytest.fixture
+def ours(url: str) -> Iterator[list[Archive]]:
+    """The same new database, as eight processes have it."""
+    ours = [Archive.at(url) for _ in range(8)]
+    yield ours
+    for one in ours:
+        one.close()
+
+
+def test_who_makes_the_tables_while_another_is_about_to_makes_them_once(ours: list[Archive]) -> None:
+    first, second, *_ = ours
+    met: list[str] = []
+
+    @event.listens_for(first.engine, "before_cursor_execute")
+    def _(_db: Any, _cursor: Any, statement: str, *_more: Any) -> None:
+        if not met and any(word in statement for word in ("BEGIN", "advisory", "CREATE")):
+            met.append(statement)
+            second.create()
+
+    first.create()
+
+    assert met
+    assert first.check() == []
+
+
+def test_any_number_make_the_tables_at_once(ours: list[Archive]) -> None:
+    start = Barrier(len(ours))
+
+    def make(one: Archive) -> Sequence[str]:
+        start.wait()
+        one.create()
+        return one.check()
+
+    with ThreadPoolExecutor(len(ours)) as threads:
+        assert [*threads.map(make, ours)] == [[]] * len(ours)
+
+
+def test_a_check_that_cannot_be_made_does_not_advise_a_check(away: Archive) -> None:
+    with pytest.raises(ArchiveUnreachable) as refused:
+        away.check()
+
+    assert "TENURE_ARCHIVE_URL" in refused.value.hint
+    assert "archive check" not in refused.value.hint
 
 
 DROPS: dict[str, tuple[list[str], str]] = {

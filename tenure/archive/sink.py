@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, Select, Table, create_engine, select
+from sqlalchemy import Connection, Engine, Row, Select, Table, create_engine, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
@@ -19,6 +19,8 @@ from . import rows, tables
 from .rows import Batch, Values
 
 CONNECT_S = 5
+_ALONE = {"postgresql": "SELECT pg_advisory_xact_lock(7234617923)", "sqlite": "BEGIN IMMEDIATE"}
+"""By what who makes tables has the others wait, to the end of the transaction."""
 _INSERTS: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 
@@ -55,13 +57,17 @@ class Archive:
             ) from exc
 
     def create(self) -> None:
-        """Make the tables and indexes that are missing; what is there stays as it is."""
+        """Make the tables that are missing, with their indexes; what is there stays. Any number may at once."""
         with self._asked() as db:
-            tables.metadata.create_all(db)
+            if any(not inspect(db).has_table(name) for name in tables.metadata.tables):
+                db.exec_driver_sql(_ALONE[db.dialect.name])
+                tables.metadata.create_all(
+                    db
+                )  # looks again: another may have made them before this one was alone
 
     def check(self) -> Sequence[str]:
         """What the database lacks of tables, columns and indexes, each in a sentence; nothing if all is right."""
-        with self._asked() as db:
+        with self._asked("start the database, or correct TENURE_ARCHIVE_URL: tenure config show") as db:
             return list(tables.problems(db))
 
     def close(self) -> None:
@@ -148,7 +154,7 @@ class Archive:
             return db.execute(wanted).all()
 
     @contextmanager
-    def _asked(self) -> Generator[Connection]:
+    def _asked(self, hint: str = "tenure archive check") -> Generator[Connection]:
         """A transaction. What goes wrong in the database is told without its address, which may hold a password."""
         try:
             with self.engine.begin() as db:
@@ -158,7 +164,7 @@ class Archive:
             text = " ".join(str(cause).split())
             raise ArchiveUnreachable(
                 f"the archive's database does not answer as it should: {type(cause).__name__}: {text:.300}",
-                hint="tenure archive check",
+                hint=hint,
             ) from exc
 
 

@@ -12,6 +12,7 @@ from ..lease.ledger import Ledger
 from ..lease.listing import list_jobs
 from ..lease.requests import Options
 from ..lease.who import whoami
+from ..scheduler.history import find_job
 from ..scripts.errors import BadInput, NotFound
 from .arguments import read_arguments
 from .by_hand import after_option, from_start_option
@@ -109,7 +110,7 @@ def list_(tenant: str, task: str | None, limit: int, cursor: str | None, as_json
 def watch(job_id: str, tenant: str, as_json: bool) -> None:
     """Watch percent, rate and ETA until it has ended; exit code 1 unless it succeeded."""
     with opened() as app:
-        _get(app.ledger(tenant), job_id)
+        _of_background(find_job(app.ledger(tenant), app.archive, job_id))
         watch_job(app, tenant, job_id, views.background_task if as_json else None)
 
 
@@ -163,7 +164,10 @@ def _page(ledger: Ledger, task: str | None, limit: int, cursor: str | None) -> P
 
 def _get(ledger: Ledger, job_id: str) -> JobView:
     """The background task of that id. Raises NotFound, also for another kind of job."""
-    job = ledger.get(job_id)
+    return _of_background(ledger.get(job_id))
+
+
+def _of_background(job: JobView) -> JobView:
     if not job.background:
-        raise NotFound(f"job {job_id} is no background task", hint=f"tenure jobs show {job_id}")
+        raise NotFound(f"job {job.id} is no background task", hint=f"tenure jobs show {job.id}")
     return job

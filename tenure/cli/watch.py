@@ -13,6 +13,7 @@ import click
 from ..api.progress import percent
 from ..app import Tenure
 from ..lease.jobs import JobView
+from ..scheduler.history import find_job
 from ..scripts.errors import JobFailed
 from ..scripts.states import State
 from .output import clean_line, cut, say
@@ -25,11 +26,11 @@ Json = Callable[[JobView], object]
 
 
 def watch(app: Tenure, tenant: str, job_id: str, as_json: Json | None = None) -> None:
-    """Show a job until it has ended. Raises JobFailed unless it succeeded, NotFound."""
+    """Show a job until it has ended; an archived one, once. Raises JobFailed unless it succeeded, NotFound."""
     ledger = app.ledger(tenant)
     show = _jsonl(as_json) if as_json else _drawn if sys.stdout.isatty() else _plain()
     try:
-        job = ledger.get(job_id)
+        job = find_job(ledger, app.archive, job_id)
         say_unserved(app, job)
         show(job)
         while not job.ended:

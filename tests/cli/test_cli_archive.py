@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from tenure import Tenure
+from tenure.lease.ledger import NewJob
+from tenure.lease.outcome import Succeed
 from tenure.scheduler.plan import month
 from tenure.scheduler.schedules import Schedules
 from tenure.testing import wait_until, wipe
 
+from ..given import claim
 from .terminal import Cli
 
 
@@ -27,12 +30,38 @@ def test_what_is_new_is_archived_once_and_shown_when_the_ledger_has_let_it_go(
     where = {"TENURE_ARCHIVE_URL": url, "TENURE_SPOOL": "spool"}
     assert cli("archive", "run", "--once", **where).code == 0
     shown = cli("jobs", "show", done, "-o", "json").json
+    watched = cli("jobs", "watch", done).out
 
     wipe(app.redis(), app.settings.namespace)
 
     assert cli("jobs", "show", done, "-o", "json", **where).json == shown
+    assert cli("jobs", "watch", done, **where).out == watched
     assert cli("jobs", "show", done).code == 3
     assert cli("archive", "check", **where).code == 0
+
+
+def test_an_archived_background_task_is_watched_as_it_ended(cli: Cli, app: Tenure, url: str) -> None:
+    where = {"TENURE_ARCHIVE_URL": url, "TENURE_SPOOL": "spool"}
+    ledger = app.ledger()
+    task = ledger.enqueue(NewJob("sync", fields={"background": "1"})).id
+    ledger.settle(claim(ledger), Succeed())
+    watched = cli("background", "watch", task).out
+    cli("archive", "run", "--once", **where)
+
+    wipe(app.redis(), app.settings.namespace)
+
+    again = cli("background", "watch", task, **where)
+    assert (again.code, again.out) == (0, watched)
+    assert cli("background", "watch", task).code == 3
+
+
+def test_a_check_of_an_archive_that_is_away_says_what_to_do_first(cli: Cli) -> None:
+    said = cli("archive", "check", TENURE_ARCHIVE_URL="sqlite:////nowhere/at/all.db")
+
+    assert said.code == 1
+    assert "ARCHIVE_UNREACHABLE" in said.err
+    assert "start the database, or correct TENURE_ARCHIVE_URL" in said.err
+    assert "archive check" not in said.err
 
 
 def test_an_archive_that_is_away_leaves_what_is_new_in_the_spool(cli: Cli, done: str, url: str) -> None:

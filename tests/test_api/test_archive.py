@@ -66,6 +66,19 @@ def test_answers_are_the_same_when_the_store_has_let_it_go(kept: Tenure, shop: T
         refused(client.get(f"/background-tasks/{job.id}"), 404, "NOT_FOUND")
 
 
+def test_the_events_of_an_archived_task_are_its_last_snapshot(kept: Tenure, shop: Tenure) -> None:
+    (synced,) = shop.jobs.list(task="orders.sync").items
+    events = f"/background-tasks/{synced.id}/events"
+    with local(kept.api()) as client:
+        before = client.get(events).text
+        assert f"id: {synced.revision}" in before
+
+        wipe(shop.redis(), shop.settings.namespace)
+
+        assert client.get(events).text == before
+        assert client.get(events, headers={"last-event-id": str(synced.revision)}).status_code == 204
+
+
 def test_an_archive_that_is_away_is_a_failed_query(kept: Tenure, shop: Tenure) -> None:
     lost = Tenure(replace(shop.settings, archive_url="sqlite:////nowhere/at/all.db"))
     job = shop.jobs.list().items[0]
