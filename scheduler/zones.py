@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
-from ..scripts.errors import BadInput, MissingExtra
+from ..scripts.errors import BadInput, MissingExtra, install
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -115,7 +115,7 @@ def _unknown(name: str) -> Exception:
     if not known:
         return MissingExtra(
             f"time zone {_shown(name)} cannot be read: this machine has no tz database",
-            hint="install the extra `tenure[tzdata]`, or the operating system's tzdata package",
+            hint=f"{install('tzdata')}; or install the operating system's tzdata package",
         )
     nearest = _nearest(name, known)
     return BadInput(

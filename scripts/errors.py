@@ -149,6 +149,11 @@ class MissingExtra(TenureError):
     code = "MISSING_EXTRA"
 
 
+def install(extra: str) -> str:
+    """How an extra of Tenure is installed, as the hint of a MissingExtra; from a clone, since no index has Tenure."""
+    return f"in a clone of Tenure: pip install '.[{extra}]'"
+
+
 class ArchiveUnreachable(TenureError):
     code = "ARCHIVE_UNREACHABLE"
 

@@ -1,4 +1,4 @@
-"""The next and last fires of schedules in a table of yours (`pip install 'tenure[sqlalchemy]'`).
+"""The next and last fires of schedules in a table of yours (`pip install '.[sqlalchemy]'`).
 
     times = FireTimes(app, engine, jobs, tenant="tenant", job_key="job_key", next_fire="next_time", last_fire="last",
                       normal=(jobs.c.status == "NORMAL") & jobs.c.deleted_at.is_(None))
@@ -22,13 +22,13 @@ from .app import Tenure
 from .lease.loop import Loop
 from .scheduler.job_key import JobKey
 from .scheduler.schedules import ScheduleView
-from .scripts.errors import BadInput, MissingExtra
+from .scripts.errors import BadInput, MissingExtra, install
 from .scripts.keys import check_tenant
 
 try:
     from sqlalchemy import Column, ColumnElement, Connection, Engine, Table, and_, or_, select, update
 except ImportError:
-    raise MissingExtra("fire times need SQLAlchemy 2", hint="pip install 'tenure[sqlalchemy]'") from None
+    raise MissingExtra("fire times need SQLAlchemy 2", hint=install("sqlalchemy")) from None
 
 __all__ = ["FireTimes"]
 

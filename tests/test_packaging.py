@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -12,6 +13,12 @@ import pytest
 import tenure
 
 ROOT = Path(__file__).parent.parent
+SOURCES = [
+    path
+    for name in ("tenure", "scripts", "lease", "scheduler", "workers", "api")
+    for path in [ROOT / name, *(ROOT / name).glob("*/")]
+    if not path.is_symlink()
+]
 LAYERS = ("scripts", "lease", "scheduler", "workers", "api")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -69,6 +76,36 @@ def test_every_package_and_every_script_is_in_the_wheel() -> None:
     assert set(declared["packages"]) == names
     assert packed == set((ROOT / "scripts").rglob("*.lua"))
     assert declared["package-data"]["tenure"] == ["py.typed"]
+
+
+def test_extras_are_named_as_they_are_installed_today() -> None:
+    """From a clone, since no index has Tenure; and each that is named is there."""
+    texts = [
+        path.read_text()
+        for name in ("*.py", "*.md")
+        for folder in (ROOT, *SOURCES)
+        for path in folder.glob(name)
+    ]
+    said = "\n".join(texts)
+    named = {
+        extra
+        for found in re.findall(r"install '\.\[([^{\]]+)\]'|\binstall\(['\"]([a-z-]+)", said)
+        for extra in found
+    }
+    extras = {one for each in named if each for one in each.split(",")}
+
+    assert extras >= {
+        "archive",
+        "demo",
+        "embedded",
+        "rq-scheduler",
+        "serve",
+        "sqlalchemy",
+        "testing",
+        "tzdata",
+    }
+    assert extras <= set(PROJECT["project"]["optional-dependencies"])
+    assert not re.findall(r"install .{0,12}tenure\[", said)
 
 
 def test_layers_import_downwards_only() -> None:

@@ -1,4 +1,4 @@
-"""What Redis lets go, kept in a database of yours (`pip install 'tenure[archive]'`): fire records, logs, ended jobs.
+"""What Redis lets go, kept in a database of yours (`pip install '.[archive]'`): fire records, logs, ended jobs.
 
     TENURE_ARCHIVE_URL=postgresql+psycopg://…   or sqlite:////var/lib/tenure/archive.db
 
@@ -19,12 +19,12 @@ and log entries stay there for thirteen months.
 
 from __future__ import annotations
 
-from ..scripts.errors import MissingExtra
+from ..scripts.errors import MissingExtra, install
 
 try:
     import sqlalchemy as _  # noqa: F401
 except ImportError:
-    raise MissingExtra("the archive needs SQLAlchemy 2", hint="pip install 'tenure[archive]'") from None
+    raise MissingExtra("the archive needs SQLAlchemy 2", hint=install("archive")) from None
 
 from .archiver import Archiver
 from .sink import Archive

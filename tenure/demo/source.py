@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from ..scripts.errors import BadInput, MissingExtra
+from ..scripts.errors import BadInput, MissingExtra, install
 
 LONGEST_LINE = 4 << 20
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -20,7 +20,7 @@ def zone_table(folder: Path) -> Path:
     except ModuleNotFoundError:
         raise MissingExtra(
             "the demo imports the zone table of the package tzdata, which is not installed",
-            hint="pip install 'tenure[demo]'; or import a file of yours: tenure demo --csv rows.csv",
+            hint=f"{install('demo')}; or import a file of yours: tenure demo --csv rows.csv",
         ) from None
     copy = folder / "zone.tab"
     rows = [line for line in table.splitlines(keepends=True) if not line.startswith("#")]

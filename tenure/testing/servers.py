@@ -27,7 +27,7 @@ from redis.exceptions import ConnectionError
 from ..embedded import LONGEST_SOCKET
 from ..machine import find_server
 from ..plain_client import PlainClient
-from ..scripts.errors import MissingExtra, StoreUnreachable
+from ..scripts.errors import MissingExtra, StoreUnreachable, install
 from ..scripts.loader import Client
 from ..workers.orphans import die_with_parent
 
@@ -141,8 +141,6 @@ def _fake() -> Server:
     try:
         from fakeredis import FakeRedis
     except ImportError:
-        raise MissingExtra(
-            "the package fakeredis is not installed", hint="pip install 'tenure[testing]'"
-        ) from None
+        raise MissingExtra("the package fakeredis is not installed", hint=install("testing")) from None
     redis = FakeRedis()
     return Server("fakeredis", None, redis, redis.close)

@@ -223,7 +223,7 @@ def test_serving_without_uvicorn_names_the_extra(cli: Cli, monkeypatch: pytest.M
 
     assert said.code == 1
     assert "MISSING_EXTRA" in said.err
-    assert "pip install 'tenure[serve]'" in said.err
+    assert "pip install '.[serve]'" in said.err
 
 
 def test_a_closed_pipe_is_no_error(cli: Cli) -> None:
