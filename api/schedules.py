@@ -20,7 +20,7 @@ from ..scheduler.job_key import JobKey
 from ..scheduler.pausing import pause, resume, run
 from ..scheduler.plan import month
 from ..scheduler.put import Put
-from ..scheduler.schedules import Schedules
+from ..scheduler.schedules import DEFAULT_TRIGGER, Schedules, check_trigger_name
 from ..scheduler.times import Times
 from ..scheduler.trigger import Trigger, names_of
 from ..scheduler.why import why
@@ -242,19 +242,24 @@ class ScheduleResource:
         return answer(views.why(why(self._of(tenant), _job_key(request), at=at, trigger=trigger)))
 
     def fires(self, request: Request) -> Response:
-        """Fire records of one trigger (the first, if none is named), newest first."""
+        """Fire records of one trigger, newest first: the first, if none is named; of a deleted schedule, `default`."""
         query = Fields.of_query(request.query_params.multi_items(), ("tenant", "trigger", "limit", "cursor"))
         tenant, limit = query.tenant(), query.number("limit", 50, 1, 100)
         query.done()
-        schedules = self._of(tenant)
-        view = schedules.get(_job_key(request))
-        names = [one.name for one in view.definition.triggers]
-        trigger = query.choice("trigger", names, names[0])
-        of = ("fires", tenant, str(view.job_key), trigger)
+        schedules, key = self._of(tenant), _job_key(request)
+        if stored := schedules.views([key]):
+            names = [one.name for one in stored[0].definition.triggers]
+            trigger = query.choice("trigger", names, names[0])
+        else:
+            trigger = query.text("trigger") or DEFAULT_TRIGGER
+            with query.checking("trigger"):
+                check_trigger_name(trigger)
+        query.done()
+        of = ("fires", tenant, str(key), trigger)
         before = read_place(query, of)
         query.done()
-        found, more = recent_fires(schedules, view.job_key, trigger, limit, before)
-        items = [schedule_views.fire(view.job_key, one) for one in found]
+        found, more = recent_fires(schedules, key, trigger, limit, before)
+        items = [schedule_views.fire(key, one) for one in found]
         return answer(views.page(items, write_place(more, of)))
 
     def logs(self, request: Request) -> Response:

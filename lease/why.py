@@ -264,7 +264,11 @@ def _stopped(job: JobView) -> Said:
     text = f"It is {job.status} ({job.dead_reason}) and is not tried again by itself.{error}"
     if job.dead_reason == DeadReason.OUTCOME_UNKNOWN:
         said, do = _OUTCOMES[job.confirmed]
+        if _has_ended(job.flag):
+            do = tuple(command for command in do if command != "retry ID")
         return job.finished_at, None, f"{text} {said}", None, do
+    if _has_ended(job.flag):
+        return job.finished_at, None, f"{text} {_NO_RETRY}", None, ("skip ID",)
     return job.finished_at, None, text, None, ("retry ID", "skip ID")
 
 
@@ -282,7 +286,16 @@ _OUTCOMES: dict[bool | None, tuple[str, tuple[str, ...]]] = {
 def _canceled(job: JobView) -> Said:
     by = job.history[-1].by if job.history else None  # whoever did it last did this
     text = f"It was canceled{f' by {by}' if by else ''}{f': {job.reason}' if job.reason else ''}."
+    if _has_ended(job.flag):
+        return job.finished_at, by, f"{text} {_NO_RETRY}", None, ()
     return job.finished_at, by, text, None, ("retry ID",)
+
+
+_NO_RETRY = "It cannot be retried: its instance has ended."
+
+
+def _has_ended(flag: InstanceFlag | None) -> bool:
+    return flag is not None and flag.state is InstanceState.ENDED
 
 
 def _unknown(job: JobView) -> Said:

@@ -366,23 +366,30 @@ class Schedules:
         name = trigger or (
             self.get(key).definition.triggers[0].name if self.stored(key).fields else DEFAULT_TRIGGER
         )
+        found, more = self.records(key, name, month=month, limit=limit, before=before)
+        if not found:
+            self.get(key)
+        return found, more
+
+    def records(
+        self, key: JobKey, trigger: str, *, month: str, limit: int, before: int = -1
+    ) -> tuple[Sequence[Fire], int | None]:
+        """The same, empty if there is nothing, whether or not the schedule is stored."""
         more, now, born, *records = self._run(
             "fires_read",
             (),
             job_key=str(key),
-            trigger=name,
+            trigger=trigger,
             month=check_month(month),
             before="" if before < 0 else before,
             limit=limit,
         )
-        found = [read_fire(name, record) for record in records]
+        found = [read_fire(trigger, record) for record in records]
         if not more and self._history and not is_whole(month, now, born):
             last = found[-1].fire_time if found else before if before >= 0 else None
             wanted = limit - len(found)
-            older = self._history.fires(self.ledger.tenant, str(key), name, month, last, wanted + 1)
+            older = self._history.fires(self.ledger.tenant, str(key), trigger, month, last, wanted + 1)
             found, more = [*found, *older[:wanted]], "1" if len(older) > wanted else ""
-        if not found:
-            self.get(key)
         return found, found[-1].fire_time if more else None
 
     def logs(
@@ -414,6 +421,16 @@ class Schedules:
         if not found and cursor is None:
             self.get(key)
         return LogPage(found, found[-1].position if more else None)
+
+    def logged_triggers(self, key: JobKey, month: str) -> Sequence[str]:
+        """The triggers that a month's newest log entries tell of, and the one that is named when none is: what is known
+        of those of a deleted schedule.
+        """
+        try:
+            names = [one.trigger for one in self.logs(key, month=month, limit=LONGEST).items]
+        except NotFound:
+            names = []
+        return list(dict.fromkeys([DEFAULT_TRIGGER, *names]))
 
     def fire_at(self, job_key: JobKey, trigger: str, instant: int) -> Fire | None:
         """The record of one planned instant (epoch ms), by itself or in a range; None if there is none."""
@@ -486,16 +503,22 @@ def check_triggers(triggers: Sequence[Trigger]) -> Sequence[Trigger]:
             raise BadInput(f"{trigger!r:.60} is no trigger", hint="Trigger('default', '0 0 2 * * ?')")
     names = [trigger.name for trigger in triggers]
     for name in names:
-        if not isinstance(name, str) or not _TRIGGER.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(
-                f"trigger name {name!r:.60} is not allowed: lower-case letters, digits, '_' and '-', at most 63",
-                hint="leave it out for 'default'",
-            )
+        check_trigger_name(name)
     if not names or len(set(names)) < len(names):
         raise BadInput(
             f"triggers {names} must be at least one, with names of their own", hint="name them 'a', 'b', ..."
         )
     return triggers
+
+
+def check_trigger_name(name: object) -> str:
+    """Return `name` if a trigger may have it, else refuse it."""
+    if not isinstance(name, str) or not _TRIGGER.fullmatch(name):
+        raise BadInput(
+            f"trigger name {name!r:.60} is not allowed: lower-case letters, digits, '_' and '-', at most 63",
+            hint="leave it out for 'default'",
+        )
+    return name
 
 
 def _read_rows(reply: Any) -> Rows:

@@ -12,7 +12,8 @@ from ..scripts.errors import NotFound
 from .backfill import by_hand_id
 from .fire_record import Fire
 from .job_key import JobKey
-from .schedules import Schedules, ScheduleView
+from .plan import month
+from .schedules import Schedules, ScheduleView, check_trigger_name
 from .skips import DISABLED, SENTENCES
 from .switch import Scheduling, Switch
 from .trigger import Trigger
@@ -31,27 +32,53 @@ def why(
 ) -> Why:
     """Of a schedule as it stands, or of a planned instant `at` (epoch ms) of one of its triggers.
 
-    Raises NotFound, BadInput for a trigger it does not have.
+    Of a deleted schedule, what is on record of an instant. Raises NotFound, BadInput for a trigger it does not have.
     """
-    view = schedules.get(job_key)
+    key = JobKey.parse(job_key)
+    try:
+        view = schedules.get(key)
+    except NotFound:
+        if at is None or (deleted := _deleted(schedules, key, at, trigger)) is None:
+            raise
+        return deleted
     now = schedules.ledger.index.take(FIRE, 0).now_ms
     if at is None:
         return _now(view, Scheduling(schedules.ledger).get(), now)
     triggers = [view.definition.trigger(trigger)] if trigger else view.definition.triggers
-    records = [(one, found) for one in triggers if (found := schedules.fire_at(view.job_key, one.name, at))]
+    names = [one.name for one in triggers]
+    record = _record(schedules, key, names, at)
     said = (
-        _recorded(schedules, view, at, *records[0])
-        if records
+        _recorded(schedules, key, at, record)
+        if record
         else _unrecorded(view, triggers, Scheduling(schedules.ledger).get(), at, now)
     )
-    return _made_up_for(schedules, view, triggers, at, said)
+    return _made_up_for(schedules, key, names, at, said)
 
 
-def _made_up_for(
-    schedules: Schedules, view: ScheduleView, triggers: Sequence[Trigger], at: int, found: Why
-) -> Why:
+def _deleted(schedules: Schedules, key: JobKey, at: int, trigger: str | None) -> Why | None:
+    """What is on record of an instant of a schedule that is not stored any more; None if nothing is."""
+    names = [check_trigger_name(trigger)] if trigger else schedules.logged_triggers(key, month(at))
+    record = _record(schedules, key, names, at)
+    if record is None:
+        return None
+    found = _recorded(schedules, key, at, record)
+    logs = f"tenure cron logs {key} --month {month(at)}"
+    found = replace(
+        found,
+        text=f"{found.text} The schedule is deleted since.",
+        checks=(*found.checks, Check("stored", "no", "the schedule is deleted")),
+        do=(logs,) if record.job_id is None else (*found.do, logs),
+    )
+    return _made_up_for(schedules, key, names, at, found)
+
+
+def _record(schedules: Schedules, key: JobKey, triggers: Sequence[str], at: int) -> Fire | None:
+    return next((found for name in triggers if (found := schedules.fire_at(key, name, at))), None)
+
+
+def _made_up_for(schedules: Schedules, key: JobKey, triggers: Sequence[str], at: int, found: Why) -> Why:
     """The same, with the job of a backfill of the instant, as long as the ledger has it."""
-    ids = [by_hand_id(view.tenant, view.job_key, one.name, at) for one in triggers]
+    ids = [by_hand_id(schedules.ledger.tenant, key, name, at) for name in triggers]
     for job in schedules.ledger.get_many(ids):
         said = f"job {job.id} is {job.status}"
         return replace(
@@ -103,16 +130,16 @@ def _now(view: ScheduleView, switch: Switch, now: int) -> Why:
     return _overdue(view, first, now, checks)
 
 
-def _recorded(schedules: Schedules, view: ScheduleView, at: int, trigger: Trigger, fire: Fire) -> Why:
-    subject = f"schedule {view.job_key} at {rfc3339(at)}"
-    do: tuple[str, ...] = (f"tenure cron show {view.job_key}",)
+def _recorded(schedules: Schedules, key: JobKey, at: int, fire: Fire) -> Why:
+    subject = f"schedule {key} at {rfc3339(at)}"
+    do: tuple[str, ...] = (f"tenure cron show {key}",)
     if fire.job_id is None:
         many = f" (one of {fire.count} on one record)" if fire.count > 1 else ""
         text = f"It did not fire: {SENTENCES.get(fire.reason or '', fire.reason)}{many}."
         verdict = f"skipped_{fire.reason}"
-        do = (f"tenure cron run {view.job_key} --at {rfc3339(at)}",)
+        do = (f"tenure cron run {key} --at {rfc3339(at)}",)
         if fire.reason == DISABLED:
-            do = (f"tenure tenants show {view.tenant}", *do)
+            do = (f"tenure tenants show {schedules.ledger.tenant}", *do)
     else:
         verdict = fire.outcome
         late = (
@@ -147,6 +174,7 @@ def _unrecorded(view: ScheduleView, triggers: Sequence[Trigger], switch: Switch,
         *_standing(view, switch),
     )
     if not planned:
+        excluded = next((one for one in triggers if _excluded(view, one, at)), None)
         near = [
             moment
             for one in triggers
@@ -154,11 +182,13 @@ def _unrecorded(view: ScheduleView, triggers: Sequence[Trigger], switch: Switch,
             if moment
         ]
         text = "It is not a planned instant of this revision" + (
-            f"; near it are {', '.join(map(rfc3339, sorted(near)))}." if near else "."
+            f": {_calendar(excluded)} excludes it" if excluded else ""
         )
-        return Why(
-            subject, "not_planned", None, None, text, checks, None, (f"tenure cron show {view.job_key}",)
-        )
+        text += f"; near it are {', '.join(map(rfc3339, sorted(near)))}." if near else "."
+        do = [f"tenure cron show {view.job_key}"]
+        if excluded and excluded.named_calendar:
+            do.insert(0, f"tenure calendars show {excluded.named_calendar}")
+        return Why(subject, "not_planned", None, None, text, checks, None, tuple(do))
     if at > now:
         text = (
             f"Its time has not come: it fires at {rfc3339(at)}"
@@ -197,6 +227,18 @@ def _unrecorded(view: ScheduleView, triggers: Sequence[Trigger], switch: Switch,
         None,
         (f"tenure cron run {view.job_key} --at {rfc3339(at)}",),
     )
+
+
+def _excluded(view: ScheduleView, trigger: Trigger, at: int) -> bool:
+    """Whether an instant that it does not plan would be planned without its calendar."""
+    if trigger.calendar is None:
+        return False
+    return view.times(replace(trigger, calendar=None)).next_ms(at - 1) == at
+
+
+def _calendar(trigger: Trigger) -> str:
+    named = trigger.named_calendar
+    return f"calendar {named!r}" if named else f"the calendar in trigger {trigger.name!r}"
 
 
 def _overdue(view: ScheduleView, first: int, now: int, checks: tuple[Check, ...]) -> Why:

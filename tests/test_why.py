@@ -18,6 +18,7 @@ from tenure.lease.why import CLAIMABLE, VERDICTS, Why, why, why_now
 from tenure.lease.why_instance import VERDICTS as INSTANCE_VERDICTS
 from tenure.lease.why_instance import why_instance
 from tenure.lease.workers import LIVE_MS, Heartbeat, Slots, WorkerState
+from tenure.scripts.errors import InstanceEnded
 from tenure.scripts.states import State
 from tenure.testing import START
 
@@ -154,6 +155,31 @@ CASES: list[tuple[str, Callable[[Ledger], str], int | None, int | None, str, lis
      ["retry ID", "skip ID"]),
     ("state_canceled", lambda ledger: canceled(ledger).id, START, None, "canceled: not needed", ["retry ID"]),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("died", "do"), [(False, []), (True, ["skip ID"])])
+def test_what_ended_with_its_instance_is_not_advised_to_be_retried(
+    ledger: Ledger, died: bool, do: list[str]
+) -> None:
+    fields = {**PAUSABLE, "cleared_on_end": "1"}
+    if died:
+        lease = running(ledger, fields=fields)
+        ledger.settle(lease, Fail("broken for good", permanent=True))
+    job_id = lease.id if died else ledger.enqueue(NewJob("report", fields=fields)).id
+    kept = ledger.enqueue(NewJob("report", fields={"instance": "order-7"}))
+    Instances(ledger).end("order-7")
+    ledger.cancel(kept.id, "not needed")
+
+    found = why_now(ledger, job_id)
+
+    assert list(found.do) == [written_out(command, job_id) for command in do]
+    assert "cannot be retried: its instance has ended" in found.text
+    with pytest.raises(InstanceEnded):
+        ledger.retry(job_id)
+    assert why_now(ledger, kept.id).do == (f"tenure jobs retry {kept.id}",), (
+        "its end does not cancel this one"
+    )
+    ledger.retry(kept.id)
 
 
 def serve(ledger: Ledger, state: WorkerState = WorkerState.ACTIVE, pool: str = "advance") -> None:

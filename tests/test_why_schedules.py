@@ -9,6 +9,7 @@ from tenure.lease.ledgers import Ledgers
 from tenure.lease.tasks import Task
 from tenure.lease.why import Why
 from tenure.scheduler import pausing
+from tenure.scheduler.calendar_store import Calendars
 from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.skips import DISABLED
@@ -141,6 +142,44 @@ def test_every_reason_of_a_record_has_its_words() -> None:
     }
 
     assert {f"skipped_{reason}" for reason in reasons | {"overlap", "queue_full"}} <= set(VERDICTS)
+
+
+def test_of_a_deleted_schedule_why_says_what_is_on_record(night: Night) -> None:
+    night.schedules(START).put("weekly", TASK, [Trigger("a", "30 * * * * ?")])
+    night.round(FIRST)
+    night.schedules(FIRST + MINUTE + 1).delete(KEY)
+    night.schedules(FIRST + MINUTE + 1).delete("weekly")
+    later = night.schedules(FIRST + 5 * MINUTE)
+
+    fired, passed = (why(later, KEY, at=at) for at in (FIRST, FIRST + MINUTE))
+    of_a = why(later, "weekly", at=FIRST + MINUTE // 2)
+
+    (job,) = (job for job in night.ledger(FIRST).list().items if job.fire_time == FIRST)
+    assert (fired.verdict, passed.verdict, of_a.verdict) == ("fired", "skipped_deleted", "skipped_deleted")
+    assert f"job {job.id} is pending" in fired.text
+    assert passed.do == (f"tenure cron logs {KEY} --month 202609",), "it cannot be run any more"
+    for found in (fired, passed, of_a):
+        assert "The schedule is deleted since." in found.text
+        assert (found.checks[-1].name, found.checks[-1].state) == ("stored", "no")
+    for at in (None, FIRST + 1, FIRST + 3 * MINUTE):
+        with pytest.raises(NotFound):
+            why(later, KEY, at=at)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_an_instant_that_a_calendar_excludes_names_it(night: Night, named: bool) -> None:
+    days = {"dates": ["2026-09-21"]}
+    Calendars(night.ledger(START)).put("stocktaking", days)
+    calendar = "stocktaking" if named else days
+    night.schedules(START).put(KEY, TASK, [Trigger("default", "0 * * * * ?", calendar=calendar)])
+
+    excluded, odd = night.ask(START, FIRST), night.ask(START, FIRST + 1)
+
+    assert (excluded.verdict, odd.verdict) == ("not_planned", "not_planned")
+    what = "calendar 'stocktaking'" if named else "the calendar in trigger 'default'"
+    assert f"revision: {what} excludes it; near it are 2026-09-20T23:59:00.000Z, " in excluded.text
+    assert ("tenure calendars show stocktaking" in excluded.do) == named
+    assert "excludes" not in odd.text
 
 
 def test_what_is_not_stored_is_not_found(night: Night) -> None:

@@ -14,7 +14,7 @@ from ..api import schedule_views, views
 from ..api.body import parse
 from ..api.fields import Fields
 from ..api.plain import instant
-from ..api.recent_fires import recent_fires
+from ..api.recent_fires import parse_place, place_text, recent_fires
 from ..api.schedule_body import LATER, PARTS, Wanted, patched, read_patched, read_schedule
 from ..lease.durations import duration_ms
 from ..lease.instants import parse_instant
@@ -31,8 +31,8 @@ from ..scheduler.fire_record import Fire
 from ..scheduler.job_key import JobKey
 from ..scheduler.misfire import read_misfire
 from ..scheduler.plan import month as month_of
-from ..scheduler.schedules import Schedules, ScheduleView
-from ..scripts.errors import NotFound
+from ..scheduler.schedules import DEFAULT_TRIGGER, Schedules, ScheduleView, check_trigger_name
+from ..scripts.errors import BadInput, NotFound
 from .job_list import say_more
 from .options import find_app, opened, output_option, tenant_option
 from .output import clock_time, local_time, print_fields, print_json, print_table, say
@@ -40,6 +40,7 @@ from .output import clock_time, local_time, print_fields, print_json, print_tabl
 LOOK_AHEAD = timedelta(days=366)
 MOST_ODD = 20_000
 FIRES = 5
+FIRE_COLUMNS = ("FIRE TIME", "OUTCOME", "REASON", "JOB")
 
 
 @click.group()
@@ -86,7 +87,7 @@ def show(job_key: str, tenant: str, as_json: bool) -> None:
     if fires:
         click.echo()
         print_table(
-            ("FIRE TIME", "OUTCOME", "REASON", "JOB"),
+            FIRE_COLUMNS,
             map(_fire_row, sorted(fires, key=attrgetter("fire_time"), reverse=True)),
             stretch=2,
         )
@@ -109,6 +110,37 @@ def logs(job_key: str, month: str | None, limit: int, cursor: str | None, tenant
         return
     print_table(("TIME", "FIRE TIME", "STATUS", "WHY", "JOB"), map(_log_row, page.items), stretch=3)
     say_more(page.next_cursor)
+
+
+@cron.command(name="fires")
+@click.argument("job_key", metavar="JOBKEY")
+@click.option("--trigger", help="Of this trigger; else of its first, of a deleted schedule of 'default'.")
+@click.option("--limit", type=click.IntRange(1, 100), default=50, show_default=True)
+@click.option("--cursor", help="Where the page before ended.")
+@tenant_option
+@output_option
+def fires_(
+    job_key: str, trigger: str | None, limit: int, cursor: str | None, tenant: str, as_json: bool
+) -> None:
+    """Show the fire records of a trigger, newest first; also of a deleted schedule."""
+    key, place = JobKey.parse(job_key), None if cursor is None else parse_place(cursor)
+    if cursor is not None and place is None:
+        raise BadInput(
+            f"cursor {cursor!r:.40} is not one this list gave", hint="start again without a cursor"
+        )
+    with opened() as app:
+        schedules = app.schedules.of(tenant)
+        stored = schedules.views([key])
+        if trigger is not None:
+            check_trigger_name(trigger)
+        name = trigger or (stored[0].definition.triggers[0].name if stored else DEFAULT_TRIGGER)
+        found, more = recent_fires(schedules, key, name, limit, place)
+    following = None if more is None else place_text(more)
+    if as_json:
+        print_json(views.page([schedule_views.fire(key, one) for one in found], following))
+        return
+    print_table(FIRE_COLUMNS, map(_fire_row, found), stretch=2)
+    say_more(following)
 
 
 change_options = (

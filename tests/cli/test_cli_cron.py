@@ -91,6 +91,27 @@ def test_a_schedule_is_deleted(cli: Cli, stored: Tenure) -> None:
     assert [str(view.job_key) for view in stored.schedules.list()] == ["reports.daily"]
 
 
+def test_fires_are_listed_page_by_page_also_of_a_deleted_schedule(cli: Cli, stored: Tenure) -> None:
+    now = stored.ledgers().index.take(FIRE, 0).now_ms
+    task = stored.registry.get("reports.daily")
+    for back, misfire in ((1_200_000, "skip"), (600_000, "fire_once")):
+        then = Schedules(stored.ledger("acme").at(now - back))
+        then.put("minutely", task, [Trigger("default", "0 * * * * ?")], misfire=misfire)
+    Schedules(stored.ledger("acme").at(now)).delete("minutely")
+
+    of_acme = ("--tenant", "acme")
+    table = cli("cron", "fires", "minutely", *of_acme)
+    first = cli("cron", "fires", "minutely", *of_acme, "--limit", "1", "-o", "json").json
+    second = cli("cron", "fires", "minutely", *of_acme, "--cursor", first["nextCursor"], "-o", "json").json
+
+    assert table.out.count(" skipped ") == 2
+    assert [one["count"] for one in (*first["items"], *second["items"])] == [10, 10]
+    assert (first["hasMore"], second["hasMore"]) == (True, False)
+    assert cli("cron", "fires", "reports.daily").code == 0
+    assert cli("cron", "fires", "nothing").code == 3
+    assert cli("cron", "fires", "minutely", *of_acme, "--cursor", "x").code == 2
+
+
 def test_the_next_fires_are_told(cli: Cli, stored: Tenure) -> None:
     said = cli("cron", "next", "reports.daily", "-n", "3", "-o", "json")
 

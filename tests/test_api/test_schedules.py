@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 
 from tenure import Tenure
 from tenure.api.plain import instant
+from tenure.lease.jobs import FIRE
 from tenure.lease.tasks import Task
 from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.trigger import Trigger
@@ -205,6 +206,32 @@ def test_fires_are_those_of_a_trigger_of_the_schedule(client: TestClient) -> Non
     assert pointers(refused(client.get(f"{URL}/fires?trigger=x:y"), 400, "BAD_INPUT")) == ["?trigger"]
     for cursor in ("x", "MjAyNjEzOjE", "MjAyNjAxOi0y"):
         refused(client.get(f"{URL}/fires?cursor={cursor}"), 400, "BAD_INPUT")
+
+
+def test_fires_of_a_deleted_schedule_are_read_as_long_as_they_are_kept(
+    client: TestClient, shop: Tenure
+) -> None:
+    now = shop.ledgers().index.take(FIRE, 0).now_ms
+    then = Schedules(shop.ledger().at(now - 300_000))
+    triggers = [Trigger("default", "0 * * * * ?"), Trigger("b", "30 * * * * ?")]
+    then.put("reports.nightly", shop.registry.get("reports.daily"), triggers)
+    assert client.delete(URL).status_code == 204
+
+    first = client.get(f"{URL}/fires?limit=1").json()
+    of_b = client.get(f"{URL}/fires?trigger=b").json()["items"]
+
+    assert [(one["trigger"], one["reason"]) for one in (*first["items"], of_b[0])] == [
+        ("default", "deleted"),
+        ("b", "deleted"),
+    ]
+    assert client.get(f"{URL}/fires?cursor={first['nextCursor']}").status_code == 200
+    told = client.get(f"{URL}/why?at={of_b[0]['fireTime']}").json()
+    assert told["verdict"] == "skipped_deleted"
+    refused(client.get(URL), 404, "NOT_FOUND")
+    refused(client.get(f"{URL}/fires?trigger=c"), 404, "NOT_FOUND")
+    refused(client.get("/schedules/reports.never/fires"), 404, "NOT_FOUND")
+    refused(client.get(f"/schedules/reports.never/why?at={of_b[0]['fireTime']}"), 404, "NOT_FOUND")
+    assert pointers(refused(client.get(f"{URL}/fires?trigger=x:y"), 400, "BAD_INPUT")) == ["?trigger"]
 
 
 def test_the_execution_log_is_paged_by_month(client: TestClient, shop: Tenure) -> None:
