@@ -488,6 +488,7 @@ class Tenure:
 
         return register if writer is None else register(writer)
 
+    @of_kind
     def check_binding(self, name: str) -> str:
         """Answer `name` if it is that of a binding. Raises UnknownBinding."""
         return self.bindings.check(name)
