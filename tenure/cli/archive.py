@@ -79,7 +79,9 @@ def check(as_json: bool) -> None:
         for one in found:
             click.echo(one)
     if found:
-        say("`tenure archive run` makes what is missing; what is there and wrong is yours to change")
+        say(
+            "`tenure archive run` makes missing tables; columns and indexes of one that is there are yours to change"
+        )
         raise click.exceptions.Exit(1)
     say("the archive has its tables and indexes")
 

@@ -106,13 +106,19 @@ def test_what_the_database_lacks_is_told(cli: Cli, url: str) -> None:
     empty = cli("archive", "check", **where)
     cli("archive", "run", "--once", **where, TENURE_SPOOL="spool")
     with sqlite3.connect(url.removeprefix("sqlite:///")) as db:
-        db.execute("DROP INDEX tenure_log_event")
+        db.execute("DROP INDEX tenure_log_page")
+    cli("archive", "run", "--once", **where, TENURE_SPOOL="spool")
 
     said = cli("archive", "check", "-o", "json", **where)
 
     assert (empty.code, empty.out.count("is missing")) == (1, 4)
     assert said.code == 1
-    assert said.json == {"problems": ["unique index tenure_log_event of tenure_log on (event_id) is missing"]}
+    assert "columns and indexes of one that is there are yours to change" in said.err
+    assert said.json == {
+        "problems": [
+            "index tenure_log_page of tenure_log on (tenant, job_key, month, position, event_id) is missing"
+        ]
+    }
     assert cli("archive", "status", "-o", "json", **where, TENURE_SPOOL="spool").json["state"] == "incomplete"
 
 
