@@ -34,6 +34,7 @@ from .trigger import Trigger, names_of
 from .visits import tell
 
 _TRIGGER = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+MOST_RECORDS = 10_000
 DEFAULT_TRIGGER = "default"
 PUT_TRIES = 5
 
@@ -375,6 +376,7 @@ class Schedules:
         self, key: JobKey, trigger: str, *, month: str, limit: int, before: int = -1
     ) -> tuple[Sequence[Fire], int | None]:
         """The same, empty if there is nothing, whether or not the schedule is stored."""
+        _check_limit(limit, MOST_RECORDS)
         more, now, born, *records = self._run(
             "fires_read",
             (),
@@ -399,8 +401,7 @@ class Schedules:
         schedule. Raises NotFound if there is nothing of that name, BadInput.
         """
         key = JobKey.parse(job_key)
-        if not 1 <= limit <= LONGEST:
-            raise BadInput(f"limit {limit!r} is out of range: 1 to {LONGEST}", hint="the default is 50")
+        _check_limit(limit, LONGEST)
         args: dict[str, Arg] = {
             "job_key": str(key),
             "month": check_month(month),
@@ -577,6 +578,11 @@ def _revision(number: int, packed: bytes) -> Revision:
     at, verb, by, reason, definition = packed.split(b"\n", 4)
     known = Definition.unpacked(definition) if definition else None
     return Revision(number, int(at), verb.decode(), by.decode(), reason.decode(), known)
+
+
+def _check_limit(limit: int, most: int) -> None:
+    if not 1 <= limit <= most:
+        raise BadInput(f"limit {limit!r} is out of range: 1 to {most}", hint="the default is 50")
 
 
 def _paused(packed: bytes | None) -> Paused | None:

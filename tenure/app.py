@@ -482,6 +482,8 @@ class Tenure:
         but True refuses it. Raises BadInput.
         """
 
+        self.bindings.check_new(name, may)
+
         def register(writer: W) -> W:
             self.bindings.add(name, writer, may)
             return writer

@@ -81,6 +81,14 @@ Writer = Callable[[Bound], object]
 May = Callable[[str, BoundRecord], bool]
 
 
+def _check_plain(name: str, what: str, function: object) -> None:
+    if not callable(function) or inspect.iscoroutinefunction(function):
+        raise BadInput(
+            f"binding {name!r}: {what} is {function!r:.80}, no plain function",
+            hint=f'app.binding("{name}", write, may=lambda user, record: ...), each a `def`',
+        )
+
+
 class Bindings:
     """What an application has registered."""
 
@@ -89,7 +97,8 @@ class Bindings:
         self._may: dict[str, May] = {}
         self.writers: dict[str, Write] = {}
 
-    def add(self, name: str, writer: Writer, may: May) -> None:
+    def check_new(self, name: str, may: May) -> None:
+        """Return if a binding of that name may be made. Raises BadInput."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(
                 f"binding {name!r:.70} is not a name: letters, digits, '_', '.' and '-', at most 64",
@@ -97,12 +106,11 @@ class Bindings:
             )
         if name in self.writers:
             raise BadInput(f"binding {name!r} is registered twice", hint="give one of the two another name")
-        for what, function in (("its writer", writer), ("may", may)):
-            if not callable(function) or inspect.iscoroutinefunction(function):
-                raise BadInput(
-                    f"binding {name!r}: {what} is {function!r:.80}, no plain function",
-                    hint=f'app.binding("{name}", write, may=lambda user, record: ...), each a `def`',
-                )
+        _check_plain(name, "may", may)
+
+    def add(self, name: str, writer: Writer, may: May) -> None:
+        self.check_new(name, may)
+        _check_plain(name, "its writer", writer)
         self._may[name] = may
         self.writers[name] = partial(_write, writer)
 
