@@ -10,6 +10,8 @@ from tenure.scripts.errors import LeaseLost
 app = Tenure()
 engines: dict[str, Engine] = {}
 
+PATIENCE = {"options": "-c idle_in_transaction_session_timeout=1000"}
+"""A process that is frozen in its transaction holds what it has locked: only the database can end that."""
 TABLES = """
 CREATE TABLE import (id text PRIMARY KEY, fence bigint NOT NULL);
 CREATE TABLE rows (number bigint PRIMARY KEY, fence bigint NOT NULL);
@@ -27,7 +29,7 @@ ON CONFLICT DO NOTHING
 @app.background("import.rows", timeout="1m", retry=Retry(3, delay="10ms"))
 def rows(ctx: Ctx, url: str, total: int, chunk: int) -> Continue | Done[int]:
     """Rows 1 to `total`, `chunk` of them at a time."""
-    engine = engines.setdefault(url, create_engine(url))
+    engine = engines.setdefault(url, create_engine(url, connect_args=PATIENCE))
     after = ctx.cursor.get("after", 0)
     last = min(total, after + chunk)
     with engine.begin() as connection:

@@ -116,9 +116,11 @@ class Crew:
         for pid in frozen:
             os.kill(pid, signal.SIGSTOP)
         far = _done(watch.look()) + CHUNK
-        wait_until(lambda: watch.moved(far), "the others to go on")
-        for pid in frozen:
-            os.kill(pid, signal.SIGCONT)
+        try:
+            wait_until(lambda: watch.moved(far), "the others to go on")
+        finally:
+            for pid in frozen:
+                os.kill(pid, signal.SIGCONT)
 
 
 def _done(view: JobView) -> int:
