@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from .lease.durations import Duration
 from .lease.requests import Options, epoch_ms
 from .lease.tasks import Task
+from .lease.who import who
 from .lease.why import Why
 from .scheduler import pausing
 from .scheduler.backfill import Backfilled, Missed, backfill, backfill_plan
@@ -210,7 +211,7 @@ class ScheduleBook:
         *,
         group: str | None = None,
         reason: str = "",
-        by: str = "",
+        by: str | None = None,
         tenant: str = "default",
         expected_revision: int | None = None,
     ) -> int:
@@ -218,8 +219,10 @@ class ScheduleBook:
         until now. What is planned in the meantime is recorded as skipped, `paused`.
         """
         if _one_of(job_key, group):
-            return pausing.pause_group(self.of(tenant), group or "", by=by, reason=reason)
-        return pausing.pause(self.of(tenant), job_key or "", by=by, reason=reason, expected=expected_revision)
+            return pausing.pause_group(self.of(tenant), group or "", by=who(by), reason=reason)
+        return pausing.pause(
+            self.of(tenant), job_key or "", by=who(by), reason=reason, expected=expected_revision
+        )
 
     def resume(
         self,
@@ -227,15 +230,15 @@ class ScheduleBook:
         *,
         group: str | None = None,
         reason: str = "",
-        by: str = "",
+        by: str | None = None,
         tenant: str = "default",
         expected_revision: int | None = None,
     ) -> int:
         """Let a schedule, or a whole group, fire again what is planned after now; answers how many were paused."""
         if _one_of(job_key, group):
-            return pausing.resume_group(self.of(tenant), group or "", by=by, reason=reason)
+            return pausing.resume_group(self.of(tenant), group or "", by=who(by), reason=reason)
         return pausing.resume(
-            self.of(tenant), job_key or "", by=by, reason=reason, expected=expected_revision
+            self.of(tenant), job_key or "", by=who(by), reason=reason, expected=expected_revision
         )
 
     def run(
@@ -244,7 +247,7 @@ class ScheduleBook:
         *,
         trigger: str | None = None,
         at: datetime | None = None,
-        by: str = "",
+        by: str | None = None,
         tenant: str = "default",
     ) -> str:
         """Make a job of a schedule now, or for a planned instant of it, by hand; answers its id. Plan and records stay.
@@ -252,7 +255,7 @@ class ScheduleBook:
         Raises BadInput for an instant that is not planned, SchedulingDisabled.
         """
         instant = None if at is None else epoch_ms(at, what="at")
-        return pausing.run(self.of(tenant), job_key, trigger=trigger, at=instant, by=by)
+        return pausing.run(self.of(tenant), job_key, trigger=trigger, at=instant, by=who(by))
 
     def backfill(
         self,
@@ -262,7 +265,7 @@ class ScheduleBook:
         *,
         trigger: str | None = None,
         rate: int = 10,
-        by: str = "",
+        by: str | None = None,
         dry_run: bool = False,
         tenant: str = "default",
     ) -> Sequence[Missed] | Backfilled:
@@ -274,7 +277,7 @@ class ScheduleBook:
         low, high = epoch_ms(start, what="start"), epoch_ms(end, what="end")
         if dry_run:
             return backfill_plan(schedules, job_key, low, high, trigger=trigger)
-        return backfill(schedules, job_key, low, high, trigger=trigger, rate=rate, by=by)
+        return backfill(schedules, job_key, low, high, trigger=trigger, rate=rate, by=who(by))
 
     def dry_run(
         self,
@@ -306,10 +309,10 @@ class ScheduleBook:
         return why(self.of(tenant), job_key, at=instant, trigger=trigger)
 
     def follow_code(
-        self, job_key: JobKey | str, tenant: str = "default", *, by: str = "", reason: str = ""
+        self, job_key: JobKey | str, tenant: str = "default", *, by: str | None = None, reason: str = ""
     ) -> Put:
         """Put back what code declares, where somebody had put something else. See Schedules.follow_code."""
-        return self.of(tenant).follow_code(job_key, by=by, reason=reason)
+        return self.of(tenant).follow_code(job_key, by=who(by), reason=reason)
 
     def revisions(self, job_key: JobKey | str, tenant: str = "default") -> Sequence[Revision]:
         """What became of a schedule, newest first."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .lease.durations import Duration
 from .lease.requests import epoch_ms
 from .lease.retention import Keep, Retention
+from .lease.who import who
 from .scheduler.switch import Scheduling, Switch
 from .scripts.kinds import checked
 from .scripts.states import State
@@ -32,17 +33,17 @@ class TenantBook:
         return Scheduling(self._app.ledger(tenant)).get()
 
     def disable_scheduling(
-        self, tenant: str, *, reason: str = "", by: str = "", until: datetime | None = None
+        self, tenant: str, *, reason: str = "", by: str | None = None, until: datetime | None = None
     ) -> Switch:
         """Nothing planned of the tenant fires, until that instant or until it is enabled: no next fire time moves, and
         what comes due is recorded as skipped. Jobs that run go on, and so do retries and background tasks.
         """
         ends = None if until is None else epoch_ms(until, what="until")
-        return Scheduling(self._app.ledger(tenant)).set(enabled=False, by=by, reason=reason, until=ends)
+        return Scheduling(self._app.ledger(tenant)).set(enabled=False, by=who(by), reason=reason, until=ends)
 
-    def enable_scheduling(self, tenant: str, *, reason: str = "", by: str = "") -> Switch:
+    def enable_scheduling(self, tenant: str, *, reason: str = "", by: str | None = None) -> Switch:
         """The tenant's schedules fire again, from their first instants after now on; what was skipped is not run."""
-        return Scheduling(self._app.ledger(tenant)).set(enabled=True, by=by, reason=reason)
+        return Scheduling(self._app.ledger(tenant)).set(enabled=True, by=who(by), reason=reason)
 
     def retention(self, tenant: str = "default") -> Mapping[State, Keep]:
         """How long jobs stay after they came to rest, and how many at most, by state."""

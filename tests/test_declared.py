@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tenure import Ctx, JobKey, Tenure
+from tenure.lease.who import whoami
 from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.trigger import Trigger
@@ -280,3 +281,15 @@ def test_revisions_say_what_a_schedule_was_by_whom_and_why(app: Tenure) -> None:
         (1, "put", "code", ""),
     ]
     assert [one.definition.triggers[0].cron for one in found if one.definition] == ["@hourly", "@daily"]
+
+
+def test_who_changes_a_schedule_is_who_runs_the_process_where_nobody_is_named(app: Tenure) -> None:
+    app.task("daily")(lambda: None)
+    app.schedules.put("daily", task="daily", cron="@daily")
+    app.schedules.pause("daily", reason="audit")
+    app.schedules.resume("daily", by="ada")
+    app.tenants.disable_scheduling("default", reason="migration")
+
+    said = [(one.verb, one.by) for one in app.schedules.revisions("daily")]
+    assert said[:2] == [("resume", "ada"), ("pause", whoami())]
+    assert app.tenants.scheduling("default").by == whoami()
