@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
@@ -98,10 +99,18 @@ def _now(server: Server) -> int:
     return seconds * 1000 + micros // 1000
 
 
+def _in_month(schedules: Schedules, key: str, name: str) -> Iterator[Fire]:
+    """All records of a month, newest first."""
+    before: int | None = -1
+    while before is not None:
+        page, before = schedules.fires(key, month=name, limit=10_000, before=before)
+        yield from page
+
+
 def _records(schedules: Schedules, key: str, begins: int, until: int) -> list[Fire]:
     """All that was recorded, oldest first."""
     months = sorted({month(begins), month(until)})
-    return [one for name in months for one in schedules.fires(key, month=name, limit=100_000)[0][::-1]]
+    return [one for name in months for one in reversed([*_in_month(schedules, key, name)])]
 
 
 def _instants(fire: Fire) -> range:
