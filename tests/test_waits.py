@@ -252,8 +252,9 @@ def test_the_api_subscribes_again_when_its_subscription_falls_silent(
 ) -> None:
     monkeypatch.setattr("tenure.lease.loop.retry_after", lambda failures: 0.05)
     heard: list[Watched | None] = []
-    hints = Hints(far, heard.append)
-    hints.want(True)
+    hear = heard.append
+    hints = Hints(far)
+    hints.listen(hear)
     wait_until(lambda: heard == [None], "the subscription")
     before = line.connections
 
@@ -264,7 +265,7 @@ def test_the_api_subscribes_again_when_its_subscription_falls_silent(
     wait_until(lambda: heard == [None, None], "the second subscription")
     publish(line, watch_channel(far.ledgers().namespace), "acme J1 7")
     wait_until(lambda: heard[-1] == ("acme", "J1"), "the hint")
-    hints.want(False)
+    hints.leave(hear)
 
 
 def publish(line: Line, channel: str, text: str) -> None:
