@@ -33,9 +33,9 @@ class CalendarResource:
         of = ("calendars", tenant)
         after = read_cursor(query, of)
         query.done()
-        found = self._of(tenant).list(limit + 1, after)
-        more = cursors.write(found[limit - 1].name, of) if len(found) > limit else None
-        return answer(views.page([calendar(one) for one in found[:limit]], more))
+        found, last = cursors.cut(self._of(tenant).list(limit + 1, after), limit, lambda one: one.name)
+        more = last and cursors.write(last, of)
+        return answer(views.page([calendar(one) for one in found], more))
 
     def get(self, request: Request) -> Response:
         query = Fields.of_query(request.query_params.multi_items(), ("tenant",))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..lease import cursors
-from ..lease.jobs import FIRE
 from ..scheduler.fire_record import Fire
 from ..scheduler.job_key import JobKey
 from ..scheduler.plan import month
@@ -34,7 +33,7 @@ def recent_fires(
     schedule. Raises NotFound if it is not stored and has none.
     """
     begins = place is None
-    place = place or Place(month(schedules.ledger.index.take(FIRE, 0).now_ms))
+    place = place or Place(month(schedules.ledger.index.now_ms()))
     found: list[Fire] = []
     silent = 0
     while silent < SILENT_MONTHS:

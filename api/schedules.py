@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from ..lease import cursors
 from ..lease.instants import parse_instant
-from ..lease.jobs import FIRE
 from ..lease.requests import epoch_ms
 from ..scheduler.calendar_store import Calendars
 from ..scheduler.cron_words import Language
@@ -62,9 +61,10 @@ class ScheduleResource:
         of = ("schedules", tenant)
         after = read_cursor(query, of)
         query.done()
-        found = self._of(tenant).list(limit + 1, after)
-        more = cursors.write(str(found[limit - 1].job_key), of) if len(found) > limit else None
-        return answer(views.page([schedule_views.schedule(view) for view in found[:limit]], more))
+        listed = self._of(tenant).list(limit + 1, after)
+        found, last = cursors.cut(listed, limit, lambda one: str(one.job_key))
+        more = last and cursors.write(last, of)
+        return answer(views.page([schedule_views.schedule(view) for view in found], more))
 
     def get(self, request: Request) -> Response:
         query = Fields.of_query(request.query_params.multi_items(), ("tenant",))
@@ -167,7 +167,7 @@ class ScheduleResource:
         misfire, outage = read_policy(fields), _outage(fields)
         fields.done()
         calendars = self._calendars(tenant).named(names_of(triggers))
-        now = self._app.ledgers().index.take(FIRE, 0).now_ms
+        now = self._app.ledgers().index.now_ms()
         anchor = min(now, outage[0]) if outage else now
         items: list[Json] = []
         for trigger in triggers:
@@ -271,7 +271,7 @@ class ScheduleResource:
             with query.checking("month"):
                 check_month(wanted)
         query.done()
-        wanted = wanted or month(self._app.ledgers().index.take(FIRE, 0).now_ms)
+        wanted = wanted or month(self._app.ledgers().index.now_ms())
         of = ("logs", tenant, str(key), wanted)
         cursor = read_cursor(query, of)
         if cursor is not None:

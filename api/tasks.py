@@ -26,6 +26,6 @@ class Tasks:
         limit, after = query.number("limit", 50, 1, 100), read_cursor(query, OF)
         query.done()
         rest = (task for task in self._app.registry if after is None or task.key > after)
-        found = list(islice(rest, limit + 1))
-        more = cursors.write(found[limit - 1].key, OF) if len(found) > limit else None
-        return answer(views.page([views.task(task) for task in found[:limit]], more))
+        found, last = cursors.cut(list(islice(rest, limit + 1)), limit, lambda task: task.key)
+        more = last and cursors.write(last, OF)
+        return answer(views.page([views.task(task) for task in found], more))

@@ -33,8 +33,9 @@ class Tenants:
         limit, after = query.number("limit", 50, 1, 100), read_cursor(query, OF)
         query.done()
         names = [name for name in self._app.ledgers().index.tenants() if after is None or name > after]
-        more = cursors.write(names[limit - 1], OF) if len(names) > limit else None
-        return answer(views.page([{"tenant": name} for name in names[:limit]], more))
+        found, last = cursors.cut(names, limit, str)
+        more = last and cursors.write(last, OF)
+        return answer(views.page([{"tenant": name} for name in found], more))
 
     def get(self, request: Request) -> Response:
         Fields.of_query(request.query_params.multi_items(), ()).done()

@@ -91,7 +91,7 @@ class Binder:
 
     def round(self) -> float:
         visit = self._ledgers.index.take(BINDINGS, TENANTS, VISIT_MS)
-        nexts = [self.bring_up(tenant) for tenant in visit.tenants]
+        nexts = self._ledgers.each(visit.tenants, lambda ledger: self.bring_up(ledger.tenant))
         soonest = min((due for due in [*nexts, visit.next_due_ms] if due is not None), default=None)
         return VISIT_MS / 1000 if soonest is None else min(VISIT_MS, max(50, soonest - visit.now_ms)) / 1000
 

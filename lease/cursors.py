@@ -5,12 +5,19 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from ..scripts.errors import BadInput
 from .payload import digest
 
+T = TypeVar("T")
 _MARKED = re.compile(r"([0-9a-f]{8}) (.*)", re.DOTALL)
+
+
+def cut(found: Sequence[T], limit: int, place: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
+    """The page of a list that was read one further than `limit`; and the place of its last one, if more comes after."""
+    return found[:limit], place(found[limit - 1]) if len(found) > limit else None
 
 
 def write(place: str, of: Sequence[str]) -> str:

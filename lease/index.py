@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..scripts import Call, Index, Scripts
 from ..scripts.errors import TenureError
 from ..scripts.loader import Arg, texts
-from .jobs import News
+from .jobs import FIRE, News
 from .witness import Witness
 from .workers import SEEN_MS, Heartbeat, WorkerView, read_page
 
@@ -76,6 +76,10 @@ class TenantIndex:
     def take(self, queue: str, limit: int, revisit_ms: int = 0) -> Visit:
         """The tenants due for a visit, longest unvisited first; others leave them alone for `revisit_ms`."""
         return self.scripts.run(self.take_call(queue, limit, revisit_ms))
+
+    def now_ms(self) -> int:
+        """The server's time (epoch ms)."""
+        return self.take(FIRE, 0).now_ms
 
     def put_call(self, news: News) -> Call[bool]:
         if news.version:

@@ -11,7 +11,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def rfc3339(ms: int) -> str:
     """Epoch milliseconds in UTC: `2026-09-21T14:13:20.000Z`."""
-    return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return from_ms(ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def from_ms(ms: int) -> datetime:
+    """The instant of epoch milliseconds, in UTC."""
+    return _EPOCH + timedelta(milliseconds=ms)
 
 
 def to_ms(moment: datetime, *, what: str) -> int:

@@ -76,6 +76,5 @@ class Teller:
 
     def round(self) -> float:
         visit = self._ledgers.index.take(NOTICES, TENANTS, VISIT_MS)
-        for tenant in visit.tenants:
-            Notices(self._ledgers.of(tenant)).tell(self._pool)
+        self._ledgers.each(visit.tenants, lambda ledger: Notices(ledger).tell(self._pool))
         return VISIT_MS / 1000

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..lease.ids import fire_id
-from ..lease.jobs import FIRE
 from ..scripts.errors import BadInput
 from .calendar_store import Calendars
 from .definition import Definition
@@ -99,7 +98,7 @@ def _planned(
     schedules: Schedules, key: JobKey, start: int, end: int, trigger: str | None
 ) -> Sequence[Missed]:
     """The planned instants that did not run, whether or not they were made up for since."""
-    now = schedules.ledger.index.take(FIRE, 0).now_ms
+    now = schedules.ledger.index.now_ms()
     if not start < end <= now:
         raise BadInput(
             f"the range from {start} to {end} is not a stretch of the past (now is {now})",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..lease.jobs import FIRE
 from ..scripts.errors import BadInput
 from .jitter import jitter_ms
 from .job_key import JobKey
@@ -66,7 +65,7 @@ def dry_run(
 
     Raises NotFound, BadInput for a start that is not before the end.
     """
-    key, now = JobKey.parse(job_key), schedules.ledger.index.take(FIRE, 0).now_ms
+    key, now = JobKey.parse(job_key), schedules.ledger.index.now_ms()
     view, stored = schedules.get(key), schedules.stored(key)
     until, policy = now if end is None else end, misfire or view.definition.misfire
     if start is not None:

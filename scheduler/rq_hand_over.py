@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 from redis.exceptions import WatchError
 
-from ..lease.jobs import FIRE
 from ..lease.tasks import Registry
 from ..scripts.errors import Conflict, NotFound
 from .backfill import by_hand_id
@@ -366,7 +365,7 @@ class HandOver:
 
     def now(self) -> int:
         """The server's clock, in epoch ms."""
-        return self.schedules.ledger.index.take(FIRE, 0).now_ms
+        return self.schedules.ledger.index.now_ms()
 
     def _hint(self, verb: str) -> str:
         where = "" if self._tenant == "default" else f" --tenant {self._tenant}"

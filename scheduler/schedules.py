@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..lease import views
-from ..lease.jobs import FIRE
 from ..lease.ledger import Ledger, new_token
 from ..lease.payload import pack_args
 from ..lease.rates import NO_RATE
@@ -206,7 +205,7 @@ class Schedules:
         by: str,
         reason: str,
     ) -> Put:
-        moment = self.ledger.index.take(FIRE, 0).now_ms
+        moment = self.ledger.index.now_ms()
         stored = self.stored(key)
         same = stored.fields.get("digest") == definition.digest.encode()
         anchors = self._anchors(stored, definition, moment)
@@ -266,7 +265,7 @@ class Schedules:
         `expected_revision` is not the stored one.
         """
         key, token = JobKey.parse(job_key), new_token()
-        now = month(self.ledger.index.take(FIRE, 0).now_ms)
+        now = month(self.ledger.index.now_ms())
         (found,) = self.change(key, "schedule_delete", "deleted", expected_revision, token=token, month=now)
         self.ledger.index.declared(drop=[self._member(key)])
         return found == "1"
@@ -278,7 +277,7 @@ class Schedules:
         the news. Worked out anew when the schedule has fired, or an instant has come due, since it was read.
         """
         for left in reversed(range(PUT_TRIES)):
-            stored, now = self.stored(key), self.ledger.index.take(FIRE, 0).now_ms
+            stored, now = self.stored(key), self.ledger.index.now_ms()
             expected: Arg = "" if expected_revision is None else expected_revision
             try:
                 *found, earliest, version = self._run(

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..lease.instants import rfc3339
-from ..lease.jobs import FIRE
 from ..lease.why import Check, Why
 from ..scripts.errors import NotFound
 from .backfill import by_hand_id
@@ -41,7 +40,7 @@ def why(
         if at is None or (deleted := _deleted(schedules, key, at, trigger)) is None:
             raise
         return deleted
-    now = schedules.ledger.index.take(FIRE, 0).now_ms
+    now = schedules.ledger.index.now_ms()
     if at is None:
         return _now(view, Scheduling(schedules.ledger).get(), now)
     triggers = [view.definition.trigger(trigger)] if trigger else view.definition.triggers

@@ -17,7 +17,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from .api.progress import percent
 from .lease.bindings import Binder, Write
 from .lease.eta import remaining
+from .lease.instants import from_ms
 from .lease.jobs import JobView
 from .lease.requests import Options
 from .lease.who import who
@@ -161,7 +162,7 @@ def bound(task: JobView, clock: int) -> Bound:
         done=task.progress.done if task.progress else None,
         total=task.progress.total if task.progress else None,
         percent=percent(task),
-        eta=None if ends_at is None else datetime.fromtimestamp(ends_at / 1000, UTC),
+        eta=None if ends_at is None else from_ms(ends_at),
         revision=task.revision,
         clock=clock,
     )

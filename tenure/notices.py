@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from .lease.filters import Filters
+from .lease.instants import from_ms
 from .lease.jobs import JobView
 from .lease.listing import LONGEST, list_jobs
 from .lease.notices import TELLER
@@ -107,8 +108,8 @@ class Notifiers:
             reason=reason,
             count=len(dead),
             more=page.next_cursor is not None,
-            since=_instant(since),
-            until=_instant(until),
+            since=from_ms(since),
+            until=from_ms(until),
             jobs=tuple(job.id for job in dead[:NAMED]),
             error=_error(dead[0]),
         )
@@ -116,7 +117,3 @@ class Notifiers:
 
 def _error(job: JobView) -> str | None:
     return job.error.error if job.error else None
-
-
-def _instant(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)

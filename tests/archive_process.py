@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,34 +15,19 @@ from tenure.archive import Archive, Archiver, Spool
 from tenure.lease.ledgers import Ledgers
 from tenure.scripts import Scripts
 
-ROOT = Path(__file__).parent.parent
+from . import kills
+
 READING = ["before books_since", "after book_read", "after ended_read", "after read"]
 WRITING = ["before insert", "before commit", "after commit"]
 FORGETTING = ["before delete", "after delete"]
 
 
 def start(**where: Any) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "tests.archive_process", json.dumps(where)], cwd=ROOT)
+    return kills.start("tests.archive_process", **where)
 
 
-class _Kills:
-    """Reached by script calls and databases: ends this process at its step, the `nth` time."""
-
-    def __init__(self, step: str, nth: int) -> None:
-        self.step = step
-        self.left = nth
-
-    def before(self, script: str) -> None:
-        self.reach(f"before {script}")
-
-    def after(self, script: str) -> None:
-        self.reach(f"after {script}")
-
-    def reach(self, step: str) -> None:
-        if step == self.step:
-            self.left -= 1
-            if self.left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+class _Kills(kills.Kills):
+    """Reached by its databases too."""
 
     def watch(self, engine: Engine) -> None:
         """Its statements that change something, and their commits."""
@@ -70,12 +53,12 @@ class _Kills:
 
 
 def main(redis_url: str, namespace: str, url: str, spool: str, step: str, nth: int = 1) -> None:
-    kills = _Kills(step, nth)
+    killer = _Kills(step, nth)
     app = Tenure(Settings(redis_url=redis_url, namespace=namespace))
-    ledgers = Ledgers(Scripts(app.redis(), faults=kills), namespace)
+    ledgers = Ledgers(Scripts(app.redis(), faults=killer), namespace)
     archive, folder = Archive.at(url), Spool(Path(spool))
-    kills.watch(archive.engine)
-    kills.watch(folder.engine)
+    killer.watch(archive.engine)
+    killer.watch(folder.engine)
     archiver = Archiver(ledgers, archive, folder)
     while archiver.round() == 0.0:
         pass

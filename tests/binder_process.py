@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import MetaData, Table, create_engine, event
@@ -20,7 +17,8 @@ from tenure.lease.ledgers import Ledgers
 from tenure.rows import BoundRow
 from tenure.scripts import Scripts
 
-ROOT = Path(__file__).parent.parent
+from . import kills
+
 STEPS = [
     "before bindings_take",
     "after bindings_take",
@@ -32,29 +30,12 @@ STEPS = [
 
 
 def start(**where: Any) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "tests.binder_process", json.dumps(where)], cwd=ROOT)
-
-
-class _Kills:
-    """Reached by the script calls and by the database: ends this process at its step."""
-
-    def __init__(self, step: str) -> None:
-        self.step = step
-
-    def before(self, script: str) -> None:
-        self.reach(f"before {script}")
-
-    def after(self, script: str) -> None:
-        self.reach(f"after {script}")
-
-    def reach(self, step: str) -> None:
-        if step == self.step:
-            os.kill(os.getpid(), signal.SIGKILL)
+    return kills.start("tests.binder_process", **where)
 
 
 def main(redis_url: str, namespace: str, database: str, table: str, step: str) -> None:
     bindings.HOLD_MS = 300
-    kills = _Kills(step)
+    killer = kills.Kills(step)
     app = Tenure(Settings(redis_url=redis_url, namespace=namespace))
     engine = create_engine(database)
     target = BoundRow(
@@ -68,14 +49,14 @@ def main(redis_url: str, namespace: str, database: str, table: str, step: str) -
 
     @event.listens_for(engine, "before_cursor_execute")
     def _(_db: Any, _cursor: Any, statement: str, *_more: Any) -> None:
-        kills.reach(f"before {statement.split()[0].lower()}")
+        killer.reach(f"before {statement.split()[0].lower()}")
 
     @event.listens_for(engine, "commit")
     def _(_db: Any) -> None:
-        kills.reach("before commit")
+        killer.reach("before commit")
 
     app.binding("orders", target, may=lambda user, record: True)
-    binder = Binder(Ledgers(Scripts(app.redis(), faults=kills), namespace), app.bindings.writers)
+    binder = Binder(Ledgers(Scripts(app.redis(), faults=killer), namespace), app.bindings.writers)
     for _ in range(200):
         time.sleep(binder.round())
     sys.exit(f"the step {step!r} was not reached")

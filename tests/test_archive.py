@@ -475,12 +475,17 @@ def whereabouts(clockwork: Clockwork, server: Server, url: str, tmp_path: Path) 
     }
 
 
-@pytest.mark.parametrize("step", archive_process.READING + archive_process.WRITING)
+@pytest.mark.parametrize(
+    ("database", "step"),
+    [
+        *(("sqlite", step) for step in archive_process.READING),  # it has not come to its database yet
+        *((kind, step) for kind in ("sqlite", "postgresql") for step in archive_process.WRITING),
+    ],
+    indirect=["database"],
+)
 def test_an_archiver_killed_at_any_step_loses_and_doubles_nothing(
     clockwork: Clockwork, archive: Archive, url: str, tenure_server: Server, tmp_path: Path, step: str
 ) -> None:
-    if step in archive_process.READING and archive.engine.dialect.name != "sqlite":
-        pytest.skip("it has not come to the database yet")
     before = Told.by(replace_history(clockwork, None))
 
     assert (
@@ -494,12 +499,11 @@ def test_an_archiver_killed_at_any_step_loses_and_doubles_nothing(
     assert Told.by(clockwork).jobs == before.jobs
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("step", archive_process.WRITING)
 def test_an_archiver_killed_while_it_spools_loses_and_doubles_nothing(
     clockwork: Clockwork, away: Archive, folder: Spool, tenure_server: Server, tmp_path: Path, step: str
 ) -> None:
-    if away.engine.dialect.name != "sqlite":
-        pytest.skip("a spool is SQLite")
     where = whereabouts(clockwork, tenure_server, NOWHERE["sqlite"], tmp_path)
 
     assert archive_process.start(**where, step=step).wait(60) == -9

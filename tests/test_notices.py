@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from tenure.lease.outcome import Fail, Lose
 from tenure.lease.payload import unpack_args
 from tenure.lease.status import runtime_status
 from tenure.lease.sweep import Sweep
-from tenure.scripts.errors import BadInput
+from tenure.scripts.errors import BadInput, StoreError
 from tenure.testing import START, wait_until
 
 from .given import At, Store, dead, running
@@ -112,6 +113,22 @@ def test_a_visit_tells_the_pool_that_there_is_work(ledgers: Ledgers, ledger: Led
     (lease,) = at(START + GATHER).claim("outbound", "one").leases
     assert lease.task == TELLER
     assert ledger.index.take("due:outbound", 9).tenants == []
+
+
+def test_a_tenant_that_cannot_be_read_holds_up_none_of_the_others(ledgers: Ledgers, store: Store) -> None:
+    for tenant in ("broken", "whole"):
+        die(ledgers.of(tenant))
+    redis: Any = store.redis
+    notices = ledgers.of("broken").keys("notices")
+    kept = redis.dump(notices)
+    redis.set(notices, "garbage")
+    teller = Teller(replace(ledgers, scripts=ledgers.scripts.at(START + GATHER)), "outbound")
+
+    with pytest.raises(StoreError):
+        teller.round()
+
+    assert [job.task for job in ledgers.of("whole").list(task=TELLER).items] == [TELLER]
+    redis.restore(notices, 0, kept, replace=True)
 
 
 def test_the_death_of_one_who_tells_is_not_told(ledger: Ledger, at: At) -> None:

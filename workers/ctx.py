@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from ..lease.budgets import NONE as NO_BUDGETS
 from ..lease.budgets import Budgets, Lineage
 from ..lease.durations import Duration
+from ..lease.instants import from_ms
 from ..lease.outcome import Continue
 from ..lease.payload import pack_cursor, unpack
 from ..lease.redaction import Redaction, check_secrets
@@ -121,7 +122,7 @@ class Ctx:
         """The planned instant of the fire, in UTC: never "now". Raises LookupError for a job that nobody planned."""
         if self._ticket.fire_time is None:
             raise LookupError(f"job {self.job_id} was made by no fire, so it has no fire_time")
-        return datetime.fromtimestamp(self._ticket.fire_time / 1000, UTC)
+        return from_ms(self._ticket.fire_time)
 
     @cached_property
     def cursor(self) -> dict[str, Any]:

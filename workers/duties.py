@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..lease.jobs import REAP
+from ..lease.ledger import Ledger
 from ..lease.ledgers import Ledgers
-from ..scripts.errors import StoreError
 from .clock import ServerClock
 
 REAP_S = 1.0
@@ -21,7 +19,7 @@ class Reaper:
 
     def round(self) -> float:
         visit = self._ledgers.index.take(REAP, REAP_TENANTS, int(REAP_S * 1000))
-        _each(visit.tenants, lambda tenant: self._ledgers.of(tenant).reap())
+        self._ledgers.each(visit.tenants, Ledger.reap)
         return 0.0 if len(visit.tenants) == REAP_TENANTS else REAP_S
 
 
@@ -37,15 +35,3 @@ class ClockCheck:
         scripts = self._ledgers.scripts
         self._clock.ask(scripts.redis, scripts.address)
         return self._every_s
-
-
-def _each(tenants: list[str], do: Callable[[str], object]) -> None:
-    """Do it for all, also when it fails for some; then raise the first failure."""
-    failure: StoreError | None = None
-    for tenant in tenants:
-        try:
-            do(tenant)
-        except StoreError as exc:
-            failure = failure or exc
-    if failure is not None:
-        raise failure

@@ -6,6 +6,7 @@ import click
 
 from ..api.calendars import calendar as as_json_object
 from ..api.views import page
+from ..lease.cursors import cut
 from ..lease.who import whoami
 from ..scheduler.calendar_store import CalendarView
 from ..scripts.errors import BadInput, NotFound
@@ -32,9 +33,8 @@ def calendars() -> None:
 def list_(tenant: str, limit: int, cursor: str | None, as_json: bool) -> None:
     """List calendars by name."""
     with opened() as app:
-        found = app.calendars.list(tenant, limit + 1, cursor)
-    items = found[:limit]
-    more = items[-1].name if len(found) > limit else None
+        listed = app.calendars.list(tenant, limit + 1, cursor)
+    items, more = cut(listed, limit, lambda one: one.name)
     if as_json:
         print_json(page([as_json_object(one) for one in items], more))
         return

@@ -16,6 +16,7 @@ from ..api.fields import Fields
 from ..api.plain import instant
 from ..api.recent_fires import parse_place, place_text, recent_fires
 from ..api.schedule_body import LATER, PARTS, Wanted, patched, read_patched, read_schedule
+from ..lease.cursors import cut
 from ..lease.durations import duration_ms
 from ..lease.instants import parse_instant
 from ..lease.jobs import FIRE
@@ -56,9 +57,8 @@ def cron() -> None:
 def list_(tenant: str, limit: int, cursor: str | None, as_json: bool) -> None:
     """List schedules by JobKey."""
     with opened() as app:
-        found = app.schedules.list(tenant, limit + 1, cursor)
-    items = found[:limit]
-    more = str(items[-1].job_key) if len(found) > limit else None
+        listed = app.schedules.list(tenant, limit + 1, cursor)
+    items, more = cut(listed, limit, lambda one: str(one.job_key))
     if as_json:
         print_json(views.page([schedule_views.schedule(one) for one in items], more))
         return

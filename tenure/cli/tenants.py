@@ -8,6 +8,7 @@ import click
 
 from ..api.tenants import switch
 from ..api.views import page
+from ..lease.cursors import cut
 from ..lease.instants import parse_instant
 from ..lease.who import whoami
 from ..scheduler.switch import Switch
@@ -35,9 +36,8 @@ tenants.add_command(retention)
 def list_(limit: int, cursor: str | None, as_json: bool) -> None:
     """List the tenants that ever had a job or a schedule, and whether their schedules fire."""
     with opened() as app:
-        names = app.tenants.list(limit + 1, cursor)
-        found = [app.tenants.scheduling(name) for name in names[:limit]]
-    more = found[-1].tenant if len(names) > limit else None
+        names, more = cut(app.tenants.list(limit + 1, cursor), limit, str)
+        found = [app.tenants.scheduling(name) for name in names]
     if as_json:
         print_json(page([switch(one) for one in found], more))
         return

@@ -13,6 +13,7 @@ engines: dict[str, Engine] = {}
 PATIENCE = {"options": "-c idle_in_transaction_session_timeout=1000"}
 """A process that is frozen in its transaction holds what it has locked: only the database can end that."""
 TABLES = """
+DROP TABLE IF EXISTS import, rows;
 CREATE TABLE import (id text PRIMARY KEY, fence bigint NOT NULL);
 CREATE TABLE rows (number bigint PRIMARY KEY, fence bigint NOT NULL);
 """

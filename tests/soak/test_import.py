@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import random
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count, pairwise
 from pathlib import Path
@@ -21,7 +21,6 @@ from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.payload import pack_args
 from tenure.testing import wait_until
 
-from .. import postgres
 from ..test_worker import Shop, env, shop
 from ..worker_process import WorkerProcess, end_all, start_worker
 from .importer import TABLES
@@ -34,14 +33,11 @@ TROUBLES = samples(6, 60)
 
 
 @pytest.fixture
-def database() -> Iterator[str]:
-    binaries = postgres.find_binaries()
-    if binaries is None:
-        pytest.skip("there is no PostgreSQL on this machine (apt-get install postgresql)")
-    with postgres.server(binaries) as url:
-        with create_engine(url).begin() as connection:
-            connection.execute(text(TABLES))
-        yield url
+def imports(postgresql: str) -> str:
+    """The URL of a database with the import's tables, empty."""
+    with create_engine(postgresql).begin() as connection:
+        connection.execute(text(TABLES))
+    return postgresql
 
 
 @dataclass
@@ -128,9 +124,9 @@ def _done(view: JobView) -> int:
 
 
 def test_each_row_is_there_once_whatever_becomes_of_the_workers(
-    env: dict[str, str], shop: Shop, database: str, tmp_path: Path
+    env: dict[str, str], shop: Shop, imports: str, tmp_path: Path
 ) -> None:
-    args = pack_args([database, ROWS, CHUNK], {})
+    args = pack_args([imports, ROWS, CHUNK], {})
     many = {"background": "1", "max_lost": "1000000"}
     job = shop.ledger.enqueue(NewJob("import.rows", args, fields=many)).id
     watch = Watch(shop.ledger, job)
@@ -147,7 +143,7 @@ def test_each_row_is_there_once_whatever_becomes_of_the_workers(
         end_all(crew.workers.values())
 
     assert end.status == "succeeded", [(one.status, one.cause, one.error) for one in end.attempts]
-    with create_engine(database).begin() as connection:
+    with create_engine(imports).begin() as connection:
         found = connection.execute(text("SELECT count(*), min(number), max(number) FROM rows")).one()
     assert tuple(found) == (ROWS, 1, ROWS)
     assert watch.falls() == []
