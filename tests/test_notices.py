@@ -18,7 +18,7 @@ from tenure.lease.payload import unpack_args
 from tenure.lease.status import runtime_status
 from tenure.lease.sweep import Sweep
 from tenure.scripts.errors import BadInput, StoreError
-from tenure.testing import START, wait_until
+from tenure.testing import START, Died, Faults, wait_until
 
 from .given import At, Store, dead, running
 from .test_worker import env
@@ -113,6 +113,26 @@ def test_a_visit_tells_the_pool_that_there_is_work(ledgers: Ledgers, ledger: Led
     (lease,) = at(START + GATHER).claim("outbound", "one").leases
     assert lease.task == TELLER
     assert ledger.index.take("due:outbound", 9).tenants == []
+
+
+@pytest.mark.parametrize("script", ["index_take", "notices", "notices_told", "index_put"])
+@pytest.mark.parametrize("applied", [False, True])
+def test_whoever_dies_while_it_tells_each_death_is_told_by_one_job(
+    ledgers: Ledgers, ledger: Ledger, at: At, faults: Faults, script: str, applied: bool
+) -> None:
+    die(ledger)
+    (faults.die_after if applied else faults.die_before)(script)
+    due = Teller(replace(ledgers, scripts=ledgers.scripts.at(START + GATHER)), "outbound")
+    with pytest.raises(Died):
+        due.round()
+
+    later = replace(ledgers, scripts=ledgers.scripts.at(START + GATHER + 5_000))
+    Sweep(later).round()
+    Teller(later, "outbound").round()
+
+    (job,) = ledger.list(task=TELLER).items
+    assert unpack_args(job.args)[0] == ["report", "permanent_error", START]
+    assert [lease.id for lease in at(START + GATHER + 5_000).claim("outbound", "one").leases] == [job.id]
 
 
 def test_a_tenant_that_cannot_be_read_holds_up_none_of_the_others(ledgers: Ledgers, store: Store) -> None:
