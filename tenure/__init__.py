@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .app import Job, TaskCall, TaskHandle, Tenure
+    from .app import Tenure
+    from .handles import Job, TaskCall, TaskHandle
     from .lease.budgets import Budgets, LimitCrossed
     from .lease.outcome import Continue, Done, Permanent, RetryAfter, Skip
     from .lease.retention import Keep
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Tenure": "app",
-    "Job": "app",
-    "TaskCall": "app",
-    "TaskHandle": "app",
+    "Job": "handles",
+    "TaskCall": "handles",
+    "TaskHandle": "handles",
     "Ctx": "workers.ctx",
     "Budgets": "lease.budgets",
     "LimitCrossed": "lease.budgets",

@@ -34,7 +34,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 from weakref import WeakSet
 
-from .app import TaskCall, Tenure
+from .app import Tenure
+from .handles import TaskCall
 from .lease.bulk import TenantJob, enqueue_all
 from .lease.ids import is_id
 from .lease.ledger import NewJob

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tenure import Continue, Ctx, Done, Tenure
-from tenure.app import TaskHandle
+from tenure.handles import TaskHandle
 from tenure.scripts import Scripts
 from tenure.scripts.errors import JobFailed, StoreUnreachable
 from tenure.scripts.loader import Call

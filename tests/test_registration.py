@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tenure import Ctx, Retry, Settings, Tenure
-from tenure.app import TaskOptions
+from tenure.handles import TaskOptions
 from tenure.lease.requests import _CHECKS, JobOptions, Options
 from tenure.lease.tasks import Task
 from tenure.scripts.errors import BadInput

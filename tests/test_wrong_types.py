@@ -13,7 +13,7 @@ from typing import Any, TypedDict, get_type_hints
 import pytest
 
 from tenure import Continue, Ctx, JobKey, Keep, Retry, RetryAfter, Tenure
-from tenure.app import Registers, TaskOptions
+from tenure.handles import Registers, TaskOptions
 from tenure.lease.outcome import Fail
 from tenure.lease.replay import ReplayConditions
 from tenure.lease.requests import JobOptions

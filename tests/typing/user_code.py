@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import assert_type
 
 from tenure import Continue, Ctx, Done, Retry, Skip, TaskCall, Tenure, TenureError
-from tenure.app import Job
+from tenure.handles import Job
 
 app = Tenure()
 
