@@ -267,34 +267,56 @@ TASK: dict[str, Any] = {
     },
     "attempt": 1,
     "deadReason": None,
+    "stage": "prices",
+    "unit": "rows",
+    "warnings": 2,
 }
 
 
 def test_a_task_of_the_api_is_shown_as_a_job_of_the_ledger_is() -> None:
     now = datetime(2026, 5, 1, tzinfo=UTC)
 
-    assert shown(TASK, now) == Shown("running", 50.0, 1_500_100, 3_000_000, None, Eta(75_000, 60_000, 90_000))
-    assert shown(TASK | {"status": "dead", "eta": None, "deadReason": "expired"}, now).why == "(expired)"
-    assert draw(shown(TASK | {"done": None, "doing": None, "total": 0}, now)).endswith(
-        "0/0  1m15s left (1m00s-1m30s)"
-    )
+    line = "running    50.0% [######......] 1,500,100/3,000,000 rows  1m15s left (1m00s-1m30s)"
+    assert draw(shown(TASK, now)) == f"{line}  prices  2 warnings"
+    dead = shown(TASK | {"status": "dead", "eta": None, "deadReason": "expired"}, now)
+    assert (dead.why, dead.stage) == ("(expired)", "")
+    assert "0/0 rows  1m15s left" in draw(shown(TASK | {"done": None, "doing": None, "total": 0}, now))
+
+
+def test_without_a_terminal_a_line_is_printed_for_each_stage_attempt_tenth_and_the_end() -> None:
+    paper = io.StringIO()
+    line = ProgressLine(paper)
+
+    for news in ({}, {"percent": 59.9}, {"percent": 60.0}, {"stage": "stock"}, {"attempt": 2}):
+        line.draw(TASK | {"percent": 50.0} | news)
+        line.draw(TASK | {"percent": 50.0} | news)
+    line.draw(TASK | {"status": "succeeded", "percent": 100.0, "eta": None})
+
+    heads = [printed.split("]")[0].strip() for printed in paper.getvalue().splitlines()]
+    assert heads == [
+        "running    50.0% [######......",
+        "running    60.0% [#######.....",
+        "running    50.0% [######......",
+        "running    50.0% [######......",
+        "succeeded 100.0% [############",
+    ]
 
 
 def test_what_is_said_stands_above_the_line_that_moves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("COLUMNS", "65")
     screen = Screen()
     line = ProgressLine(screen)
 
-    line.draw(TASK | {"eta": {"state": "estimating"}})
+    line.draw(TASK | {"eta": {"state": "estimating"}, "warnings": 0})
     line.say("worker-1 was killed")
     line.end()
     line.say("after")
 
     shown_lines = [part.split("\x1b[2K")[-1] for part in screen.getvalue().split("\n")]
     assert shown_lines[0] == "    worker-1 was killed"
-    assert "1,500,100/3,000,000  ETA: estimating" in shown_lines[1]
+    assert "1,500,100/3,000,000 rows  ETA: estimating" in shown_lines[1]
     assert shown_lines[2] == "    after"
-    assert all(len(one) < 60 for one in shown_lines)
+    assert all(len(one) < 65 for one in shown_lines)
 
 
 # -- what it needs, and what becomes of its parts ---------------------------------------------------------------------

@@ -9,9 +9,11 @@ from ..lease.durations import span
 from ..lease.eta import Eta, remaining
 from ..lease.jobs import JobView, Progress
 from ..scripts.states import State
+from .output import clean_line
 
 WIDTH = 12
 RECENT = 8
+STEP = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,25 @@ class Shown:
     warnings: int = 0
     why: str = ""
     """What there is to say beyond the state."""
+    attempt: int = 0
+
+
+class Steps:
+    """Which lines to print where none can be drawn over the one before: where the end comes, the attempt or the stage
+    changes, and at each tenth of the work.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[object, float] | None = None
+
+    def is_news(self, job: Shown) -> bool:
+        """Asked once for each look; the first one is news."""
+        state = job.status if job.ended else None, job.attempt, job.stage
+        share = job.percent or 0.0
+        if self._last and state == self._last[0] and share < self._last[1] + STEP:
+            return False
+        self._last = state, share
+        return True
 
 
 def describe(job: JobView, columns: int | None = None) -> str:
@@ -41,15 +62,17 @@ def describe(job: JobView, columns: int | None = None) -> str:
 
 
 def draw(job: Shown, columns: int | None = None) -> str:
-    """The line; in `columns` columns, without what is least needed: stage, range of the ETA, rate, bar, counts."""
-    warned = _warned(job)
+    """The line, harmless to a terminal; in `columns` columns, without what is least needed: stage, range of the ETA,
+    rate, bar, counts.
+    """
+    stage, warned = clean_line(job.stage), _warned(job)
     if job.done is None and job.total is None:
-        known = (f"{job.status} {job.why}".rstrip(), job.stage, warned)
+        known = (clean_line(f"{job.status} {job.why}"), stage, warned)
         return "  ".join(part for part in known if part)
     share, bar, done = _share(job), f" {_bar(job)}", f" {_done(job)}"
     left, bounds, rate = _left(job), _bounds(job), _rate(job)
     forms = (
-        (share + bar + done, rate, left + bounds, job.stage, warned),
+        (share + bar + done, rate, left + bounds, stage, warned),
         (share + bar + done, rate, left + bounds, warned),
         (share + bar + done, rate, left, warned),
         (share + bar + done, left, warned),
@@ -62,12 +85,19 @@ def draw(job: Shown, columns: int | None = None) -> str:
 
 
 def shown(job: JobView) -> Shown:
-    progress = job.progress
+    progress, attempt = job.progress, len(job.attempts)
     if progress is None:
-        return Shown(job.status, ended=job.ended, why=_why(job))
+        return Shown(job.status, ended=job.ended, why=_why(job), attempt=attempt)
     stage = "" if job.ended else progress.stage or ""
     if progress.done is None and progress.total is None and progress.doing is None:
-        return Shown(job.status, ended=job.ended, stage=stage, warnings=progress.warnings, why=_why(job))
+        return Shown(
+            job.status,
+            ended=job.ended,
+            stage=stage,
+            warnings=progress.warnings,
+            why=_why(job),
+            attempt=attempt,
+        )
     return Shown(
         status=job.status,
         percent=percent(job),
@@ -80,6 +110,7 @@ def shown(job: JobView) -> Shown:
         unit=progress.unit or "",
         warnings=progress.warnings,
         why=_why(job) if job.ended and job.status is not State.SUCCEEDED else "",
+        attempt=attempt,
     )
 
 
@@ -125,7 +156,7 @@ def _rate(job: Shown) -> str:
 
 def _left(job: Shown) -> str:
     if job.ended:
-        return job.why
+        return clean_line(job.why)
     return f"{span(job.eta.likely_ms)} left" if job.eta else "ETA: estimating"
 
 

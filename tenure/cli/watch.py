@@ -10,18 +10,16 @@ from collections.abc import Callable
 
 import click
 
-from ..api.progress import percent
 from ..app import Tenure
 from ..lease.jobs import JobView
 from ..scheduler.history import find_job
 from ..scripts.errors import JobFailed
 from ..scripts.states import State
-from .output import clean_line, cut, say
-from .progress import describe
+from .output import cut, say
+from .progress import Steps, describe, shown
 from .register import say_unserved
 
 PAUSE_S = 0.25
-STEP = 10.0
 Json = Callable[[JobView], object]
 
 
@@ -52,22 +50,16 @@ def watch(app: Tenure, tenant: str, job_id: str, as_json: Json | None = None) ->
 
 def _drawn(job: JobView) -> None:
     columns = shutil.get_terminal_size().columns - 1
-    text = cut(clean_line(describe(job, columns)), columns)
+    text = cut(describe(job, columns), columns)
     click.echo(f"\r\x1b[2K{text}", nl=False)
 
 
 def _plain() -> Callable[[JobView], None]:
-    """A line when the state, attempt or stage changes, and at each tenth of the work."""
-    last: tuple[object, float] | None = None
+    steps = Steps()
 
     def show(job: JobView) -> None:
-        nonlocal last
-        stage = job.progress.stage if job.progress else None
-        state = job.status if job.ended else None, len(job.attempts), stage
-        share = percent(job) or 0.0
-        if last is None or state != last[0] or share >= last[1] + STEP:
-            last = state, share
-            click.echo(clean_line(describe(job)))
+        if steps.is_news(shown(job)):
+            click.echo(describe(job))
 
     return show
 

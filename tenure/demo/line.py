@@ -7,12 +7,12 @@ import threading
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from ..cli.progress import Shown, draw
+from ..cli.output import cut
+from ..cli.progress import Shown, Steps, draw
 from ..lease.eta import Eta
 from .client import ENDED
 
 INDENT = "    "
-PRINT_EACH = 10.0
 
 
 class ProgressLine:
@@ -23,16 +23,17 @@ class ProgressLine:
         self._live = out.isatty()
         self._lock = threading.Lock()
         self._text = ""
-        self._printed: tuple[object, float] = ("", -PRINT_EACH)
+        self._steps = Steps()
 
     def draw(self, task: dict[str, Any]) -> None:
+        job = shown(task, datetime.now(UTC))
         with self._lock:
             if self._live:
                 columns = shutil.get_terminal_size().columns - len(INDENT) - 1
-                self._text = draw(shown(task, datetime.now(UTC)), columns)
+                self._text = cut(draw(job, columns), columns)
                 self._write(f"\r\x1b[2K{INDENT}{self._text}")
-            elif self._worth_printing(task):
-                self._write(f"{INDENT}{draw(shown(task, datetime.now(UTC)))}\n")
+            elif self._steps.is_news(job):
+                self._write(f"{INDENT}{draw(job)}\n")
 
     def say(self, text: str) -> None:
         """A line of its own, above the one that moves."""
@@ -51,27 +52,23 @@ class ProgressLine:
         self._out.write(text)
         self._out.flush()
 
-    def _worth_printing(self, task: dict[str, Any]) -> bool:
-        """Without a terminal: when the attempt or the status changes, and at each tenth of the work."""
-        state, percent = self._printed
-        now = (task["status"] in ENDED, task["attempt"])
-        if now == state and (task["percent"] or 0.0) < percent + PRINT_EACH:
-            return False
-        self._printed = now, float(task["percent"] or 0.0)
-        return True
-
 
 def shown(task: dict[str, Any], now: datetime) -> Shown:
     """What the line shows of a background task, as the API gives it."""
     done = [task[name] for name in ("done", "doing") if task[name] is not None]
+    ended = task["status"] in ENDED
     return Shown(
         status=task["status"],
         percent=task["percent"],
         done=max(done) if done else None,
         total=task["total"],
         eta=_eta(task, now),
-        ended=task["status"] in ENDED,
+        ended=ended,
+        stage="" if ended else task["stage"] or "",
+        unit=task["unit"] or "",
+        warnings=task["warnings"],
         why=f"({task['deadReason']})" if task["deadReason"] else "",
+        attempt=task["attempt"],
     )
 
 

@@ -29,7 +29,7 @@ def heartbeat(ctx: Ctx) -> str:
     return f"planned for {ctx.fire_time:%H:%M:%S}"
 
 
-@app.background("demo.import", startable=True)
+@app.background("demo.import", startable=True, unit="rows")
 def import_rows(ctx: Ctx, source: str, target: str) -> Continue | Done[int]:
     """Copy the rows of a CSV file into an SQLite table, one transaction a chunk.
 
@@ -37,7 +37,10 @@ def import_rows(ctx: Ctx, source: str, target: str) -> Continue | Done[int]:
     once. The fence goes along with every write, so a worker that was thought dead and wakes up can change nothing.
     """
     row_number, offset = ctx.cursor.get("row", 0), ctx.cursor.get("offset", 0)
+    if not ctx.cursor:
+        ctx.stage("counting")
     total = ctx.cursor.get("total") or count_rows(source)
+    ctx.stage("importing")
     pace = Pace.of(total)
     owed = 0.0
     with Table(Path(target), fence=ctx.fence) as table:

@@ -188,7 +188,7 @@ def test_the_line_has_unit_stage_and_warnings(view: JobView) -> None:
     line = "running    20.0% [##..........] 2,000/10,000 rows  100/s  1m20s left"
     begun = progress(done=None, total=None, stage="opening", warnings=1, samples=())
 
-    assert describe(running) == f"{line} (1m13s-1m28s)  prices \x1b[2J  2 warnings"
+    assert describe(running) == f"{line} (1m13s-1m28s)  prices  2 warnings"
     assert describe(running, 100) == f"{line} (1m13s-1m28s)  2 warnings"
     assert describe(running, 85) == f"{line}  2 warnings"
     assert describe(replace(running, progress=begun)) == "running  opening  1 warning"
@@ -212,8 +212,8 @@ def test_watching_prints_a_line_for_each_stage(app: Tenure, monkeypatch: pytest.
         show(ledger.get(lease.id))
 
     assert len(seen) == 2
-    assert seen[0].endswith("3/4 rows ETA: estimating prices 1 warning")
-    assert seen[1].endswith("stock 1 warning")
+    assert seen[0].endswith("3/4 rows  ETA: estimating  prices  1 warning")
+    assert seen[1].endswith("stock  1 warning")
 
 
 def test_the_line_counts_from_when_the_next_attempt_is_due(view: JobView) -> None:
