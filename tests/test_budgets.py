@@ -12,7 +12,9 @@ from tenure import Budgets, Continue, Ctx, LimitCrossed, Retry, Tenure
 from tenure.lease.budgets import ADVICE, Limit, Lineage
 from tenure.lease.jobs import JobView
 from tenure.lease.ledger import Ledger
+from tenure.lease.outcome import Fail
 from tenure.scripts.errors import BadInput, StoreUnreachable
+from tenure.scripts.states import Cause
 from tenure.testing import Faults, InlineWorker
 from tenure.workers.meter import most_kb
 
@@ -124,6 +126,58 @@ def test_a_cycle_of_tasks_ends_at_the_depth_with_its_path(app: Tenure, worker: I
     assert attempt.call_path == ("ping", "pong", "ping", "pong")
     assert "pong may enqueue no job: it stands on the last level" in str(attempt.error)
     assert "Look for a cycle" in str(attempt.error)
+
+
+def nests(app: Tenure, levels: int) -> list[str]:
+    """Register tasks that enqueue each the next, the last with a budget that it crosses; their keys."""
+    keys = [f"level-{level}" for level in range(levels)]
+    below: Callable[[], Any] = lambda: None  # noqa: E731
+    for key in reversed(keys):
+        below = nested(app, key, below, last=key == keys[-1])
+    below()
+    return keys
+
+
+def nested(app: Tenure, key: str, below: Callable[[], Any], *, last: bool) -> Callable[[], Any]:
+    budgets = Budgets(steps=1) if last else Budgets()
+
+    @app.task(key, retry=Retry(1), budgets=budgets)
+    def work(ctx: Ctx) -> None:
+        if last:
+            ctx.step(2)
+        below()
+
+    return work.enqueue
+
+
+@pytest.mark.parametrize("levels", [1, 3, 21])
+def test_the_call_path_is_whole_though_no_budget_counts_levels(
+    app: Tenure, worker: InlineWorker, levels: int
+) -> None:
+    keys = nests(app, levels)
+
+    last = max(worker.run(), key=lambda view: view.created_at)
+
+    assert (last.attempts[0].limit, last.attempts[0].call_path) == (Limit.STEPS, tuple(keys))
+
+
+def test_a_very_long_call_path_says_that_it_begins_further_up(app: Tenure, worker: InlineWorker) -> None:
+    keys = nests(app, 22)
+
+    last = max(worker.run(), key=lambda view: view.created_at)
+
+    assert last.attempts[0].call_path == ("...", *keys[1:])
+
+
+def test_a_call_path_says_when_what_began_it_has_gone(ledger: Ledger) -> None:
+    crossed = LimitCrossed(Limit.STEPS, "2 steps", ("below",))
+    lease = running(ledger, "below", fields={"parent": "01J00000000000000000000000"})
+
+    ledger.settle(lease, Fail(crossed.summary, Cause.LIMIT, permanent=True))
+
+    (attempt,) = ledger.get(lease.id).attempts
+    assert attempt.call_path == ("...", "below")
+    assert str(attempt.error).startswith(crossed.summary.partition("\n")[0])
 
 
 def test_a_call_tree_is_charged_each_step_once(app: Tenure, worker: InlineWorker) -> None:

@@ -111,3 +111,37 @@ def test_a_job_hears_what_others_in_its_call_tree_have_counted(worker: Start, sh
     assert sorted(view.status for view in below) == ["dead", "succeeded"]
     (attempt,) = next(view.attempts for view in below if view.status == "dead")
     assert (attempt.limit, attempt.call_path) == ("CALL_TREE", ("grows", "counts"))
+
+
+def test_a_step_is_charged_once_however_deep_its_job_stands(worker: Start, shop: Shop) -> None:
+    for levels in (2, 3):
+        shop.make("nests", levels, background="1", max_attempts=1)
+
+    worker()
+
+    jobs = wait_until(
+        lambda: (
+            found
+            if len(found := shop.ledger.list(task="nests").items) == 7 and all(one.ended for one in found)
+            else None
+        ),
+        "the end of all seven",
+        60,
+    )
+    (dead,) = (one for one in jobs if one.status != "succeeded")
+    (attempt,) = dead.attempts
+    assert (attempt.limit, attempt.call_path) == ("CALL_TREE", ("nests",) * 4)
+    assert "40 steps in its call tree, the budget is 30" in str(attempt.error)
+
+
+@pytest.mark.parametrize(("task", "limit"), [("slow.chunk", "TIMEOUT"), ("greedy", "MEMORY")])
+def test_what_is_killed_over_a_budget_names_what_led_to_it(
+    worker: Start, shop: Shop, task: str, limit: str
+) -> None:
+    above = shop.make("makes", task, background="1", max_attempts=1)
+
+    worker()
+
+    (attempt,) = shop.ended(shop.ended(above).value).attempts
+    assert (attempt.limit, attempt.call_path) == (limit, ("makes", task))
+    assert str(attempt.error).startswith(f"{limit}: killed")

@@ -349,6 +349,20 @@ def grows(path: str) -> None:
         counts.enqueue(path, first)
 
 
+@app.background("nests", retry=Retry(1), budgets=Budgets(tree=30))
+def nests(ctx: Ctx, levels: int) -> None:
+    """Counts ten steps, and so does each of as many jobs below it, one below the other."""
+    ctx.step(10)
+    if levels:
+        nests.enqueue(levels - 1)
+
+
+@app.background("makes")
+def makes(task: str) -> str:
+    """Makes a job that crosses its budget."""
+    return {"slow.chunk": slow_chunk, "greedy": greedy}[task].enqueue("deaf").id
+
+
 @app.task("counts", retry=Retry(1))
 def counts(ctx: Ctx, path: str, first: bool) -> None:
     write(path, "here")

@@ -63,8 +63,28 @@ outcome['continue'] = function(job, it)
   wait_until(job, 'continue', now + it.delay)
 end
 
+local LEVELS = 20 -- so far up is looked
+
+-- The tasks that led to a job which has crossed a budget. Its worker knows them only where a budget of depth or tree is in force
+-- above it; to look them up here costs nothing until a budget is crossed.
+local function with_call_path(job, summary)
+  local said, path = string.match(summary, '^(.*\ncall path: )(.*)$')
+  if not said then return summary end
+  local names, id = {string.match(path, '[^ ]*$')}, job.parent
+  for _ = 1, LEVELS do
+    local above = id and peek(id, {'task', 'parent'})
+    if not above then break end
+    table.insert(names, 1, above.task)
+    id = above.parent
+  end
+  local _, told = string.gsub(path, ' > ', '')
+  if #names < told + 1 then return summary end
+  return said .. (id and '... > ' or '') .. table.concat(names, ' > ')
+end
+
 function outcome.fail(job, it)
-  fail(job, it.cause, tonumber(it.delay), it.payload == 'permanent', it.summary, it.stack, it.failure)
+  local summary = it.cause == 'limit' and with_call_path(job, it.summary) or it.summary
+  fail(job, it.cause, tonumber(it.delay), it.payload == 'permanent', summary, it.stack, it.failure)
 end
 
 function outcome.lose(job, it)
