@@ -10,7 +10,10 @@ _STEPS = (
     (r"tenure jobs show (\S+)", "GET /jobs/{}"),
     (r"tenure failures list shows them", "GET /jobs/failure-clusters shows them"),
     (r"(?:make a preview again; or )?tenure replay list", "GET /jobs/replays"),
-    (r"tenure cron list", "GET /schedules"),
+    (
+        r"tenure cron list(?: shows what is; what code declares is stored when a scheduler starts)?",
+        "GET /schedules",
+    ),
     (r"tenure cron show (\S+)", "GET /schedules/{}"),
     (r"tenure cron next (\S+)", "GET /schedules/{}/next"),
     (r"tenure cron explain .+", "POST /schedules/preview"),

@@ -15,11 +15,12 @@ from ..scheduler.calendar_store import Calendars
 from ..scheduler.cron_words import Language
 from ..scheduler.dry_run import check_outage, dry_run, of_outage
 from ..scheduler.execution_log import LONGEST, check_month, check_position
+from ..scheduler.fire_pages import Place, recent_fires
 from ..scheduler.job_key import JobKey
 from ..scheduler.pausing import pause, resume, run
 from ..scheduler.plan import month
 from ..scheduler.put import Put
-from ..scheduler.schedules import DEFAULT_TRIGGER, Schedules, check_trigger_name
+from ..scheduler.schedules import Schedules, check_trigger_name
 from ..scheduler.times import Times
 from ..scheduler.trigger import Trigger, names_of
 from ..scheduler.why import why
@@ -31,7 +32,6 @@ from .needs import App
 from .paging import read_cursor
 from .plain import Json, escaped, instant
 from .preconditions import asked_for, etag, expected_revision, seen_revision
-from .recent_fires import read_place, recent_fires, write_place
 from .routing import answer, link
 from .schedule_body import (
     LATER,
@@ -242,25 +242,24 @@ class ScheduleResource:
         return answer(views.why(why(self._of(tenant), _job_key(request), at=at, trigger=trigger)))
 
     def fires(self, request: Request) -> Response:
-        """Fire records of one trigger, newest first: the first, if none is named; of a deleted schedule, `default`."""
+        """Fire records, newest first, of one trigger if it is named; also of what is no more."""
         query = Fields.of_query(request.query_params.multi_items(), ("tenant", "trigger", "limit", "cursor"))
         tenant, limit = query.tenant(), query.number("limit", 50, 1, 100)
-        query.done()
-        schedules, key = self._of(tenant), _job_key(request)
-        if stored := schedules.views([key]):
-            names = [one.name for one in stored[0].definition.triggers]
-            trigger = query.choice("trigger", names, names[0])
-        else:
-            trigger = query.text("trigger") or DEFAULT_TRIGGER
+        trigger = query.text("trigger")
+        if trigger is not None:
             with query.checking("trigger"):
                 check_trigger_name(trigger)
         query.done()
-        of = ("fires", tenant, str(key), trigger)
-        before = read_place(query, of)
+        schedules, key = self._of(tenant), _job_key(request)
+        of = ("fires", tenant, str(key), trigger or "")
+        cursor = read_cursor(query, of)
+        place = None if cursor is None else Place.parse(cursor)
+        if cursor is not None and place is None:
+            query.refuse("cursor", "is not one this list gave; start again without a cursor")
         query.done()
-        found, more = recent_fires(schedules, key, trigger, limit, before)
+        found, more = recent_fires(schedules, key, trigger, limit, place)
         items = [schedule_views.fire(key, one) for one in found]
-        return answer(views.page(items, write_place(more, of)))
+        return answer(views.page(items, None if more is None else cursors.write(str(more), of)))
 
     def logs(self, request: Request) -> Response:
         """The execution log of a UTC month (this one, if none is named), newest first; also of a deleted schedule."""

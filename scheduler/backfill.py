@@ -141,7 +141,7 @@ def _missed(
     _check_number(times.count_ms(low, high))
     at = times.next_ms(low - 1)
     while at is not None and at < high:
-        record = schedules.fire_at(key, trigger.name, at)
+        record = schedules.records.at(key, trigger.name, at)
         if record is None or record.job_id is None:
             said = "no_record" if record is None else f"{record.outcome}({record.reason})"
             yield Missed(trigger.name, at, revision.number, said)

@@ -32,6 +32,10 @@ class History(Protocol):
         """The newest fire records of before an instant (epoch ms; None: any), newest first."""
         ...
 
+    def triggers(self, tenant: str, job_key: str) -> Sequence[str]:
+        """Those of which there are fire records, in the order of their names."""
+        ...
+
     def fire_at(self, tenant: str, job_key: str, trigger: str, month: str, instant: int) -> Fire | None: ...
 
     def job(self, tenant: str, job_id: str) -> JobView | None:

@@ -22,7 +22,8 @@ from .calendars import Calendar
 from .definition import Definition
 from .due import Gate, Stored, instants, passed_over
 from .execution_log import LONGEST, LogPage, check_month, check_position, read_entry
-from .fire_record import Fire, read_fire
+from .fire_record import Fire
+from .fire_records import FireRecords, Mark
 from .history import History, is_whole
 from .job_key import JobKey
 from .misfire import Misfire, read_misfire
@@ -104,6 +105,7 @@ class Schedules:
 
     def __init__(self, ledger: Ledger, history: History | None = None) -> None:
         self.ledger = ledger
+        self.records = FireRecords(ledger, history)
         self._history = history
 
     def put(
@@ -236,6 +238,7 @@ class Schedules:
             seen=stored.revision,
             declared="1" if declared else "",
             enabled="" if enabled is None else "1" if enabled else "0",
+            month=month(moment),
             triggers=len(definition.triggers),
             group=key.group,
             by=" ".join(by.split()) or ("code" if declared else ""),
@@ -315,7 +318,8 @@ class Schedules:
         found = self._read(f"[{name}", f"[{name}", 1)
         if not found:
             raise NotFound(
-                f"schedule {name!r} is not stored in tenant {self.ledger.tenant}", hint="tenure cron list"
+                f"schedule {name!r} is not stored in tenant {self.ledger.tenant}",
+                hint="tenure cron list shows what is; what code declares is stored when a scheduler starts",
             )
         return found[0]
 
@@ -355,43 +359,19 @@ class Schedules:
         trigger: str | None = None,
         month: str,
         limit: int = 50,
-        before: int = -1,
-    ) -> tuple[Sequence[Fire], int | None]:
-        """Fire records of one trigger in a UTC month (YYYYMM), newest first, from before an instant (epoch ms; -1: the
-        newest) on, and where the next page starts.
+        after: Mark | None = None,
+    ) -> tuple[Sequence[Fire], Mark | None]:
+        """Fire records of a UTC month (YYYYMM), of one trigger or of all, newest first, `after` a record of before
+        (None: from the newest on), and the record after which the next page begins, if there is one.
 
-        A deleted schedule's are read under the name of the trigger. Raises NotFound if there is nothing of that name.
+        Also those of a deleted schedule. Raises NotFound if there is nothing of that name.
         """
         key = JobKey.parse(job_key)
-        name = trigger or (
-            self.get(key).definition.triggers[0].name if self.stored(key).fields else DEFAULT_TRIGGER
-        )
-        found, more = self.records(key, name, month=month, limit=limit, before=before)
+        names = [trigger] if trigger else self.records.triggers(key)
+        found, more = self.records.page(key, names, month=month, limit=limit, after=after)
         if not found:
             self.get(key)
         return found, more
-
-    def records(
-        self, key: JobKey, trigger: str, *, month: str, limit: int, before: int = -1
-    ) -> tuple[Sequence[Fire], int | None]:
-        """The same, empty if there is nothing, whether or not the schedule is stored."""
-        _check_limit(limit, MOST_RECORDS)
-        more, now, born, *records = self._run(
-            "fires_read",
-            (),
-            job_key=str(key),
-            trigger=trigger,
-            month=check_month(month),
-            before="" if before < 0 else before,
-            limit=limit,
-        )
-        found = [read_fire(trigger, record) for record in records]
-        if not more and self._history and not is_whole(month, now, born):
-            last = found[-1].fire_time if found else before if before >= 0 else None
-            wanted = limit - len(found)
-            older = self._history.fires(self.ledger.tenant, str(key), trigger, month, last, wanted + 1)
-            found, more = [*found, *older[:wanted]], "1" if len(older) > wanted else ""
-        return found, found[-1].fire_time if more else None
 
     def logs(
         self, job_key: JobKey | str, *, month: str, limit: int = 50, cursor: str | None = None
@@ -421,29 +401,6 @@ class Schedules:
         if not found and cursor is None:
             self.get(key)
         return LogPage(found, found[-1].position if more else None)
-
-    def logged_triggers(self, key: JobKey, month: str) -> Sequence[str]:
-        """The triggers that a month's newest log entries tell of, and the one that is named when none is: what is known
-        of those of a deleted schedule.
-        """
-        try:
-            names = [one.trigger for one in self.logs(key, month=month, limit=LONGEST).items]
-        except NotFound:
-            names = []
-        return list(dict.fromkeys([DEFAULT_TRIGGER, *names]))
-
-    def fire_at(self, job_key: JobKey, trigger: str, instant: int) -> Fire | None:
-        """The record of one planned instant (epoch ms), by itself or in a range; None if there is none."""
-        args: dict[str, Arg] = {
-            "job_key": str(job_key),
-            "trigger": trigger,
-            "month": month(instant),
-            "instant": instant,
-        }
-        record, now, born = self.ledger.scripts.run(Call("fire_at", self.ledger.keys.home, args, texts))
-        if record or not self._history or is_whole(month(instant), now, born):
-            return read_fire(trigger, record) if record else None
-        return self._history.fire_at(self.ledger.tenant, str(job_key), trigger, month(instant), instant)
 
     def _run(self, script: str, rest: Sequence[Any] = (), **args: Any) -> Sequence[str]:
         return self.ledger.scripts.run(Call(script, self.ledger.keys.home, args, texts, rest))

@@ -201,7 +201,7 @@ class Trigger:
             except BadInput as exc:
                 yield field, exc
                 if field == "tz":
-                    return  # nothing can be read without it
+                    object.__setattr__(self, field, "UTC")  # it is refused; the others are to be read as well
         kinds = [kind for kind in KINDS if getattr(self, kind) is not None]
         if len(kinds) != 1:
             yield (

@@ -44,7 +44,8 @@ def why(
     if at is None:
         return _now(view, Scheduling(schedules.ledger).get(), now)
     triggers = [view.definition.trigger(trigger)] if trigger else view.definition.triggers
-    names = [one.name for one in triggers]
+    known = () if trigger else schedules.records.triggers(key)
+    names = list(dict.fromkeys([*(one.name for one in triggers), *known]))
     record = _record(schedules, key, names, at)
     said = (
         _recorded(schedules, key, at, record)
@@ -56,7 +57,7 @@ def why(
 
 def _deleted(schedules: Schedules, key: JobKey, at: int, trigger: str | None) -> Why | None:
     """What is on record of an instant of a schedule that is not stored any more; None if nothing is."""
-    names = [check_trigger_name(trigger)] if trigger else schedules.logged_triggers(key, month(at))
+    names = [check_trigger_name(trigger)] if trigger else schedules.records.triggers(key)
     record = _record(schedules, key, names, at)
     if record is None:
         return None
@@ -72,7 +73,7 @@ def _deleted(schedules: Schedules, key: JobKey, at: int, trigger: str | None) ->
 
 
 def _record(schedules: Schedules, key: JobKey, triggers: Sequence[str], at: int) -> Fire | None:
-    return next((found for name in triggers if (found := schedules.fire_at(key, name, at))), None)
+    return next((found for name in triggers if (found := schedules.records.at(key, name, at))), None)
 
 
 def _made_up_for(schedules: Schedules, key: JobKey, triggers: Sequence[str], at: int, found: Why) -> Why:

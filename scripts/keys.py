@@ -235,6 +235,13 @@ TENANT_KEYS = (
         "delete",
     ),
     Key("revisions", "sr:{job_key}", "hash", "the newest 100 revisions of a schedule", "delete"),
+    Key(
+        "recorded",
+        "rt:{job_key}",
+        "set",
+        "triggers of which there are fire records, those that are no more among them",
+        "400 days after the schedule",
+    ),
     Key("schedules", "names", "zset", "JobKeys in the order of their names", "delete"),
     Key(
         "triggers",

@@ -340,7 +340,7 @@ class ScheduleBook:
         tenant: str = "default",
         limit: int = 50,
     ) -> Sequence[Fire]:
-        """The newest fire records of a trigger in a UTC month (YYYYMM), also those of a deleted schedule."""
+        """The newest fire records of a UTC month (YYYYMM), of one trigger or of all; also of what is no more."""
         return self.of(tenant).fires(job_key, trigger=trigger, month=month, limit=limit)[0]
 
     def logs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tenure.lease.ledger import Ledger
@@ -10,6 +10,7 @@ from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Outcome
 from tenure.lease.tasks import Task
 from tenure.scheduler.execution_log import LogEntry
+from tenure.scheduler.fire_record import Fire
 from tenure.scheduler.history import History
 from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
@@ -24,6 +25,17 @@ FIRST = START + 40 * SECOND
 KEY = "reports.daily"
 TASK = Task(KEY, lambda: None)
 EVERY_MINUTE = [Trigger("default", "0 * * * * ?")]
+
+
+def pages(
+    schedules: Schedules, job_key: str, *, month: str, limit: int, trigger: str | None = None
+) -> Iterator[Sequence[Fire]]:
+    """The pages of a month's fire records, newest first."""
+    page, after = schedules.fires(job_key, month=month, limit=limit, trigger=trigger)
+    yield page
+    while after:
+        page, after = schedules.fires(job_key, month=month, limit=limit, trigger=trigger, after=after)
+        yield page
 
 
 class Clockwork:

@@ -33,7 +33,7 @@ from tenure.scripts.errors import ArchiveUnreachable, BadInput, MissingExtra, No
 from tenure.testing import START, Server, wipe
 
 from . import archive_process
-from .clockwork import DAY, FIRST, KEY, MINUTE, TASK, Clockwork
+from .clockwork import DAY, FIRST, KEY, MINUTE, TASK, Clockwork, pages
 
 MONTH = month(START)
 NOWHERE = {"sqlite": "sqlite:////nowhere/at/all.db", "postgresql": "postgresql+psycopg://x@/x?host=/nowhere"}
@@ -166,13 +166,13 @@ def test_an_archived_instant_is_known_to_why_and_backfill(clockwork: Clockwork, 
     schedules = clockwork.schedules(FIRST + 12 * MINUTE)
     instants = [FIRST + minute * MINUTE + odd for minute in range(-1, 13) for odd in (0, 1)]
     redis_only = replace_history(clockwork, None).schedules(FIRST + 12 * MINUTE)
-    before = [redis_only.fire_at(_key(), "default", at) for at in instants]
+    before = [redis_only.records.at(_key(), "default", at) for at in instants]
     assert sum(one is not None for one in before) > 10
     run(clockwork, archive)
 
     forget(clockwork)
 
-    assert [schedules.fire_at(_key(), "default", at) for at in instants] == before
+    assert [schedules.records.at(_key(), "default", at) for at in instants] == before
     clockwork.put(now=START)
     plan = backfill_plan(schedules, KEY, FIRST, FIRST + 5 * MINUTE)
     assert plan == []
@@ -209,10 +209,8 @@ def test_pages_go_from_redis_into_the_archive_and_repeat_nothing(
         log += page.items
         cursor, first = page.next_cursor, False
     fires: list[Fire] = []
-    before: int | None = -1
-    while before is not None:
-        records, before = schedules.fires(KEY, month=MONTH, limit=limit, before=before)
-        fires += records
+    for page in pages(schedules, KEY, month=MONTH, limit=limit):
+        fires += page
 
     assert [one.event_id for one in log[3:]] == [one.event_id for one in old.log]
     assert [one.fire_time for one in log[:3]] == [FIRST + DAY + n * MINUTE for n in (2, 1, 0)]
@@ -238,7 +236,7 @@ def test_what_may_be_in_an_archive_that_is_away_is_no_empty_list(clockwork: Cloc
         lambda: schedules.logs(KEY, month=MONTH),
         lambda: schedules.logs(KEY, month=MONTH, cursor="1"),
         lambda: schedules.fires(KEY, month=MONTH),
-        lambda: schedules.fire_at(_key(), "default", FIRST),
+        lambda: schedules.records.at(_key(), "default", FIRST),
         lambda: find_job(schedules.ledger, away, "0" * 26),
     ):
         with pytest.raises(ArchiveUnreachable, match="database does not answer as it should"):

@@ -65,7 +65,8 @@ class Clockwork:
             self.round(FIRST + minute * MINUTE)
 
     def records(self) -> list[Fire]:
-        return list(self.schedules(START).fires(KEY, month=month(START), limit=10_000)[0][::-1])
+        found, _ = self.schedules(START).fires(KEY, trigger="default", month=month(START), limit=10_000)
+        return list(found[::-1])
 
     def fired(self) -> list[int]:
         """The minutes that have a job."""

@@ -28,7 +28,7 @@ from tenure.scripts.errors import BadInput, NotFound, StoreError, StoreUnreachab
 from tenure.scripts.states import State
 from tenure.testing import START, Faults, Invariants, Server, dump, wipe
 
-from .clockwork import DAY, EVERY_MINUTE, FIRST, KEY, MINUTE, SECOND, TASK, Clockwork
+from .clockwork import DAY, EVERY_MINUTE, FIRST, KEY, MINUTE, SECOND, TASK, Clockwork, pages
 from .given import Store, claim
 
 
@@ -389,10 +389,8 @@ def test_fire_records_that_go_after_thirteen_months_are_in_no_book(clockwork: Cl
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 8])
 def test_fire_records_are_paged_by_their_instants(seven: Clockwork, limit: int) -> None:
     found: list[int] = []
-    before: int | None = -1
-    while before is not None:
-        records, before = seven.schedules().fires(KEY, month="202609", limit=limit, before=before)
-        found += [one.fire_time for one in records]
+    for page in pages(seven.schedules(), KEY, month="202609", limit=limit):
+        found += [one.fire_time for one in page]
 
     assert found == [FIRST + minute * MINUTE for minute in reversed(range(7))]
 

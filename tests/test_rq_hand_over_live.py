@@ -171,7 +171,7 @@ def check(sides: Sides, made_up: set[tuple[str, int]], read_at: float, over_at: 
 
 def record(sides: Sides, planned: int) -> str:
     """What Tenure's fire record of an instant of the cron job says."""
-    found = sides.app.schedules.of("default").fire_at(JobKey("cron"), "default", planned * 1000)
+    found = sides.app.schedules.of("default").records.at(JobKey("cron"), "default", planned * 1000)
     if found is None:
         return f"no record in {month(planned * 1000)}"
     return found.outcome if found.reason is None else found.reason

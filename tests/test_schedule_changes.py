@@ -194,7 +194,7 @@ def test_nothing_is_left_of_a_deleted_schedule_but_its_records(
     Schedules(ledger.at(FIRST + 1)).delete(KEY)
 
     left = {name.split(":")[2] for name in store.dump() if KEY in name}
-    assert left == {"f", "log"}, "its fire records, and its task's jobs"
+    assert left == {"f", "rt", "log"}, "its fire records, by trigger, and its task's jobs"
     assert not store.redis.exists(ledger.keys("triggers"))
     assert not store.redis.exists(ledger.keys("schedules"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -27,6 +28,7 @@ from tenure.scripts.errors import BadInput, NotFound, StalePlan, StoreUnreachabl
 from tenure.scripts.loader import Arg
 from tenure.testing import START, Died, Faults, Server
 
+from .clockwork import pages
 from .given import Store
 
 MINUTE = 60_000
@@ -610,6 +612,46 @@ def test_the_newest_due_instant_fires_and_takes_the_older_ones_with_it(late: int
     assert plan(EVERY_MINUTE[0].times(0), FIRST, FIRST + late, Misfire()) == expected
 
 
+# -- records of several triggers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
+def test_the_records_of_all_triggers_are_one_list_newest_first(ledgers: Ledgers, limit: int) -> None:
+    """A page may end between two that fired at the same instant."""
+    schedules = Schedules(at(ledgers, START).of("acme"))
+    triggers = [Trigger("b", "0 * * * * ?"), Trigger("a", "0 * * * * ?"), Trigger("c", "30 * * * * ?")]
+    schedules.put("reports.daily", TASK, triggers)
+    for minute in range(4):
+        round_at(ledgers, START + minute * 60_000 + 50_000)
+
+    found = [
+        one for page in pages(schedules, "reports.daily", month=month(START), limit=limit) for one in page
+    ]
+
+    assert len(found) == 12
+    assert [(one.fire_time, one.trigger) for one in found] == sorted(
+        {(one.fire_time, one.trigger) for one in found}, key=lambda one: (-one[0], one[1])
+    )
+    assert Counter(one.trigger for one in found) == {"a": 4, "b": 4, "c": 4}
+
+
+def test_records_of_a_trigger_that_is_no_more_are_read_and_go_by_themselves(
+    ledgers: Ledgers, store: Store
+) -> None:
+    ledger = at(ledgers, START).of("acme")
+    Schedules(ledger).put(
+        "reports.daily", TASK, [Trigger("old", "0 * * * * ?"), Trigger("new", "30 * * * * ?")]
+    )
+    round_at(ledgers, START + 70_000)
+
+    Schedules(ledger.at(START + 71_000)).put("reports.daily", TASK, [Trigger("new", "30 * * * * ?")])
+
+    assert {one.trigger for one in fires(Schedules(ledger))} == {"old", "new"}
+    lives = {name.rsplit(":", 2)[1]: store.redis.ttl(name) for name in store.dump() if ":f:" in name}
+    assert lives["new"] == -1
+    assert 396 * 86_400 < lives["old"] <= 400 * 86_400
+
+
 # -- what goes wrong beside it ----------------------------------------------------------------------------------------
 
 
@@ -623,6 +665,7 @@ def test_a_first_instant_that_has_passed_is_refused(schedules: Schedules, store:
         "seen": "0",
         "declared": "",
         "enabled": "",
+        "month": month(START),
         "triggers": 1,
         "group": "reports",
         "by": "",

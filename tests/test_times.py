@@ -162,7 +162,10 @@ BAD: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"cron": "0 0 25 * * ?", "end": "soon", "jitter": "-3s", "priority": 12, "dst": "never"},
         ["dst", "cron", "end", "jitter", "priority"],
     ),
-    "an unknown zone": ({"cron": "nonsense", "tz": "Europe/Berlim"}, ["tz"]),
+    "an unknown zone": (
+        {"cron": "nonsense", "tz": "Europe/Berlim", "end": "soon", "dst": "never"},
+        ["tz", "dst", "cron", "end"],
+    ),
     "too short": ({"every": "500ms"}, ["every"]),
     "R0": ({"repeat": "R0/PT5M"}, ["repeat"]),
     "a duration of nothing": ({"repeat": "PT0S"}, ["repeat"]),

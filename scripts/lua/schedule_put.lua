@@ -14,6 +14,7 @@
 -- ARGV by          text  who
 -- ARGV reason      text  why
 -- ARGV group       text  of its JobKey: in a paused group it is stored paused, unless it is enabled
+-- ARGV month       text  YYYYMM of now in UTC
 -- ARGV triggers    int   how many triggers it has
 -- ITEMS            of each trigger its name, its first instant (epoch ms; empty: none), what it counts from (epoch ms; empty:
 --                  nothing), its calendar and the revision of that (empty: it stands in none); then what is due of the old ones,
@@ -101,10 +102,15 @@ else
   keep_revision(job_key, before + 1, 'put', by, reason, definition)
 end
 redis.call('ZADD', K.schedules(), 0, job_key)
+local stays = {}
 for at = FIRST, rest - 1, 5 do
   local trigger, first, anchor, calendar, by_revision = unpack(ARGV, at, at + 4)
+  stays[trigger] = true
   plan_next(job_key, trigger, first, paused)
   if anchor ~= '' then redis.call('HSET', key, 'anchor:' .. trigger, anchor) end
   if calendar ~= '' then calendars.join(job_key, trigger, calendar, by_revision) end
+end
+for _, trigger in ipairs(redis.call('SMEMBERS', K.recorded(job_key))) do
+  if not stays[trigger] then let_records_go(job_key, trigger, month) end
 end
 return {text(before + 1), known and 'changed' or 'new', earliest_fire(), tick()}

@@ -131,6 +131,11 @@ class Archive:
         page = found.order_by(of.fire_time.desc(), of.event_id.desc()).limit(limit)
         return [rows.fire(row) for row in self._rows(page)]
 
+    def triggers(self, tenant: str, job_key: str) -> Sequence[str]:
+        of = tables.fires.c
+        found = select(of.trigger_name).where(of.tenant == tenant, of.job_key == job_key)
+        return [name for (name,) in self._rows(found.distinct().order_by(of.trigger_name))]
+
     def fire_at(self, tenant: str, job_key: str, trigger: str, month: str, instant: int) -> Fire | None:
         for fire in self.fires(tenant, job_key, trigger, month, instant + 1, 1):
             if fire.fire_time == instant or (fire.until or 0) >= instant:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, islice
-from operator import attrgetter
 from typing import cast
 
 import click
@@ -14,7 +13,6 @@ from ..api import schedule_views, views
 from ..api.body import parse
 from ..api.fields import Fields
 from ..api.plain import instant
-from ..api.recent_fires import parse_place, place_text, recent_fires
 from ..api.schedule_body import LATER, PARTS, Wanted, patched, read_patched, read_schedule
 from ..lease.cursors import cut
 from ..lease.durations import duration_ms
@@ -28,11 +26,12 @@ from ..scheduler.calendar_store import Calendars
 from ..scheduler.cron import CronExpression, Dst, Planned
 from ..scheduler.dry_run import Decision, dry_run
 from ..scheduler.execution_log import LONGEST, LogEntry
+from ..scheduler.fire_pages import Place, recent_fires
 from ..scheduler.fire_record import Fire
 from ..scheduler.job_key import JobKey
 from ..scheduler.misfire import read_misfire
 from ..scheduler.plan import month as month_of
-from ..scheduler.schedules import DEFAULT_TRIGGER, Schedules, ScheduleView, check_trigger_name
+from ..scheduler.schedules import Schedules, ScheduleView, check_trigger_name
 from ..scripts.errors import BadInput, NotFound
 from .job_list import say_more
 from .options import find_app, opened, output_option, tenant_option
@@ -41,7 +40,7 @@ from .output import clock_time, local_time, print_fields, print_json, print_tabl
 LOOK_AHEAD = timedelta(days=366)
 MOST_ODD = 20_000
 FIRES = 5
-FIRE_COLUMNS = ("FIRE TIME", "OUTCOME", "REASON", "JOB")
+FIRE_COLUMNS = ("FIRE TIME", "TRIGGER", "OUTCOME", "REASON", "JOB")
 
 
 @click.group()
@@ -75,11 +74,7 @@ def show(job_key: str, tenant: str, as_json: bool) -> None:
     with opened() as app:
         schedules = app.schedules.of(tenant)
         view = schedules.get(job_key)
-        fires = [
-            fire
-            for trigger in view.definition.triggers
-            for fire in recent_fires(schedules, view.job_key, trigger.name, FIRES, None)[0]
-        ]
+        fires, _ = recent_fires(schedules, view.job_key, None, FIRES, None)
     if as_json:
         print_json(schedule_views.schedule(view))
         return
@@ -88,8 +83,8 @@ def show(job_key: str, tenant: str, as_json: bool) -> None:
         click.echo()
         print_table(
             FIRE_COLUMNS,
-            map(_fire_row, sorted(fires, key=attrgetter("fire_time"), reverse=True)),
-            stretch=2,
+            map(_fire_row, fires),
+            stretch=3,
         )
 
 
@@ -114,7 +109,7 @@ def logs(job_key: str, month: str | None, limit: int, cursor: str | None, tenant
 
 @cron.command(name="fires")
 @click.argument("job_key", metavar="JOBKEY")
-@click.option("--trigger", help="Of this trigger; else of its first, of a deleted schedule of 'default'.")
+@click.option("--trigger", help="Of this trigger; else of all.")
 @click.option("--limit", type=click.IntRange(1, 100), default=50, show_default=True)
 @click.option("--cursor", help="Where the page before ended.")
 @tenant_option
@@ -122,24 +117,22 @@ def logs(job_key: str, month: str | None, limit: int, cursor: str | None, tenant
 def fires_(
     job_key: str, trigger: str | None, limit: int, cursor: str | None, tenant: str, as_json: bool
 ) -> None:
-    """Show the fire records of a trigger, newest first; also of a deleted schedule."""
-    key, place = JobKey.parse(job_key), None if cursor is None else parse_place(cursor)
+    """Show the fire records of a schedule, newest first; also of a deleted one."""
+    key, place = JobKey.parse(job_key), None if cursor is None else Place.parse(cursor)
     if cursor is not None and place is None:
         raise BadInput(
             f"cursor {cursor!r:.40} is not one this list gave", hint="start again without a cursor"
         )
     with opened() as app:
         schedules = app.schedules.of(tenant)
-        stored = schedules.views([key])
         if trigger is not None:
             check_trigger_name(trigger)
-        name = trigger or (stored[0].definition.triggers[0].name if stored else DEFAULT_TRIGGER)
-        found, more = recent_fires(schedules, key, name, limit, place)
-    following = None if more is None else place_text(more)
+        found, more = recent_fires(schedules, key, trigger, limit, place)
+    following = None if more is None else str(more)
     if as_json:
         print_json(views.page([schedule_views.fire(key, one) for one in found], following))
         return
-    print_table(FIRE_COLUMNS, map(_fire_row, found), stretch=2)
+    print_table(FIRE_COLUMNS, map(_fire_row, found), stretch=3)
     say_more(following)
 
 
@@ -565,9 +558,10 @@ def _fields(view: ScheduleView) -> Iterator[tuple[str, str | int]]:
         yield "  last fire", local_time(view.last_fires.get(trigger.name))
 
 
-def _fire_row(fire: Fire) -> tuple[str, str, str, str]:
+def _fire_row(fire: Fire) -> tuple[str, ...]:
     until = f" … {local_time(fire.until)} ({fire.count})" if fire.until else ""
-    return local_time(fire.fire_time) + until, fire.outcome, fire.reason or "", fire.job_id or ""
+    at = local_time(fire.fire_time) + until
+    return at, fire.trigger, fire.outcome, fire.reason or "", fire.job_id or ""
 
 
 def _log_row(one: LogEntry) -> tuple[str, str, str, str, str]:

@@ -17,6 +17,7 @@ from tenure.scheduler.switch import Scheduling
 from tenure.scheduler.trigger import Trigger
 from tenure.testing import Server
 
+from ..clockwork import pages
 from . import mortal
 from .planned import KINDS, MINUTE
 from .size import samples
@@ -101,9 +102,7 @@ def _now(server: Server) -> int:
 
 def _in_month(schedules: Schedules, key: str, name: str) -> Iterator[Fire]:
     """All records of a month, newest first."""
-    before: int | None = -1
-    while before is not None:
-        page, before = schedules.fires(key, month=name, limit=10_000, before=before)
+    for page in pages(schedules, key, month=name, limit=10_000):
         yield from page
 
 

@@ -15,15 +15,19 @@ local function record_fire(job_key, trigger, month, parts)
   end
   local key = K.fires(month, trigger, job_key)
   local is_new = redis.call('RPUSH', key, table.concat(parts, ' ')) == 1
-  if is_new then redis.call('UNLINK', K.fires(months_before(month, KEEP_MONTHS), trigger, job_key)) end
+  if is_new then
+    redis.call('UNLINK', K.fires(months_before(month, KEEP_MONTHS), trigger, job_key))
+    redis.call('SADD', K.recorded(job_key), trigger)
+    redis.call('PERSIST', K.recorded(job_key))
+  end
   books.written(key, is_new)
 end
 
--- Nobody writes to a deleted schedule's records any more: they go by themselves when they would have gone. An expiry that is
+-- Nobody writes to the records of a trigger that has gone: they go by themselves when they would have gone. An expiry that is
 -- lost costs memory, and nothing else depends on it.
 local function let_records_go(job_key, trigger, month)
   for back = 0, KEEP_MONTHS - 1 do
-    redis.call('EXPIRE', K.fires(months_before(month, back), trigger, job_key), KEEP_SECONDS)
+    redis.call('EXPIRE', K.fires(months_before(month, back), trigger, job_key), KEEP_SECONDS, 'NX')
   end
 end
 
