@@ -36,7 +36,9 @@ log = logging.getLogger("tenure.api")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A background task as all its watchers are sent it. `lines` are the numbers of its log lines, first and last."""
+    """A background task as all its watchers are sent it. `lines` are the numbers of its log lines, first and last, if
+    it shows them.
+    """
 
     revision: int
     ended: bool
@@ -45,14 +47,14 @@ class Snapshot:
 
     @classmethod
     def of(cls, view: JobView, render: Render = views.background_task) -> Snapshot:
-        shown = view.progress.lines if view.progress else ()
+        shown = render(view)
+        lines = view.progress.lines if view.progress and shown.get("log") else ()
+        text = json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return cls(
             revision=view.revision,
             ended=view.ended,
-            lines=(shown[0][0], shown[-1][0]) if shown else None,
-            data=json.dumps(render(view), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
-                "utf-8", "backslashreplace"
-            ),
+            lines=(lines[0][0], lines[-1][0]) if lines else None,
+            data=text.encode("utf-8", "backslashreplace"),
         )
 
 

@@ -31,7 +31,7 @@ from starlette.routing import BaseRoute
 from ..lease.jobs import JobView
 from ..scripts.errors import BadInput, NotFound, TenureError
 from . import views
-from .events import EventStream, last_event_id
+from .events import EventStream, Seen, last_event_id
 from .guard import AnswerHeaders
 from .hints import Watched
 from .hub import Hub, Snapshot
@@ -139,7 +139,7 @@ class Tasks:
     async def follow(self, request: Request) -> Response:
         asked, view = await self._seen(request)
         first, seen = self._hub.shown(view), last_event_id(request)
-        if first.ended and first.revision == seen:
+        if first.ended and first.revision == seen.revision:
             return Response(status_code=204)
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
@@ -180,7 +180,7 @@ class Tasks:
 class _Stream(EventStream):
     """A stream that ends after some minutes; its client comes again, and is asked again who it is."""
 
-    def __init__(self, hub: Hub, watched: Watched, first: Snapshot, seen: int | None) -> None:
+    def __init__(self, hub: Hub, watched: Watched, first: Snapshot, seen: Seen) -> None:
         super().__init__(hub, watched, first, seen)
         self._until = time.monotonic() + LONGEST_S
 

@@ -16,7 +16,8 @@ class Line:
         self._server = urlsplit(server_url)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._ends: list[socket.socket] = [self._listener]
-        self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0"
+        self.port: int = self._listener.getsockname()[1]
+        self.url = f"redis://127.0.0.1:{self.port}/0"
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property

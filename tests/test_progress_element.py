@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Mount, Route
 
 from tenure import Tenure
+from tenure.api import events
 from tenure.lease.instances import Instances
 from tenure.lease.jobs import Lease
 from tenure.lease.ledger import Ledger, NewJob
@@ -24,6 +25,7 @@ from tenure.lease.payload import pack
 from tenure.testing import wait_until
 
 from .browser import browser, find_browser
+from .line import Line
 
 CURSOR = pack({}, what="cursor")
 PREFIX = "/shop/my/tasks"
@@ -120,13 +122,15 @@ def shown(chromium: Any, site: Site) -> Iterator[Any]:
     context = chromium.new_context()
     opened: list[Shown] = []
 
-    def show(*tasks: str, lang: str = "en") -> Shown:
+    def show(*tasks: str, lang: str = "en", port: int | None = None, impatient: bool = False) -> Shown:
         page = context.new_page()
+        if impatient:
+            page.route("**/tenure-progress.js", soon_without_patience)
         seen = Shown(page, [])
         page.on("pageerror", lambda error: seen.complaints.append(str(error)))
         page.on("console", lambda said: _complain(seen, said))
         query = "&".join([f"lang={lang}", *(f"task={task}" for task in tasks)])
-        page.goto(f"http://localhost:{site.port}/page?{query}")
+        page.goto(f"http://localhost:{port or site.port}/page?{query}")
         opened.append(seen)
         return seen
 
@@ -134,6 +138,16 @@ def shown(chromium: Any, site: Site) -> Iterator[Any]:
         yield show
         context.close()
     assert [complaint for seen in opened for complaint in seen.complaints] == []
+
+
+def soon_without_patience(route: Any) -> None:
+    """Serve the element as it is, but that silence counts as a loss after a second."""
+    module = route.fetch()
+    found = module.text()
+    for name, usual, brief in (("SILENT_MS", "25_000", "1_000"), ("ANSWER_MS", "10_000", "1_000")):
+        assert f"const {name} = {usual};" in found
+        found = found.replace(f"const {name} = {usual};", f"const {name} = {brief};")
+    route.fulfill(response=module, body=found)
 
 
 def _complain(seen: Shown, said: Any) -> None:
@@ -268,6 +282,48 @@ def test_it_catches_up_after_the_network_was_away(shown: Any, ledger_: Ledger) -
     seen.page.context.set_offline(False)
 
     seen.becomes("Done")
+
+
+@pytest.fixture
+def line(site: Site, shown: Any) -> Iterator[Line]:
+    """The browser's way to the site. What goes silent on it is never told that it has."""
+    line = Line(f"http://127.0.0.1:{site.port}")
+    yield line
+    line.drop()
+    line.close()
+
+
+@pytest.mark.parametrize("moved", [True, False], ids=["there is news", "nothing has happened"])
+def test_a_line_gone_silent_is_told_and_the_last_state_shown_as_old_until_it_speaks_again(
+    shown: Any, line: Line, ledger_: Ledger, monkeypatch: pytest.MonkeyPatch, moved: bool
+) -> None:
+    monkeypatch.setattr(events, "HEARTBEAT_S", 0.2)
+    job = start(ledger_)
+    lease = take(ledger_)
+    before = ledger_.report(lease, cursor=CURSOR, done=40, total=100, message="row 40")
+    seen = shown(job, port=line.port, impatient=True)
+    seen.becomes("Running")
+    told: list[str | None] = []
+    seen.page.on(
+        "request",
+        lambda asked: told.append(asked.headers.get("last-event-id")) if "/events" in asked.url else None,
+    )
+
+    line.silent = True
+    seen.becomes("Connection lost, trying again…")
+    assert (seen.text("counts"), seen.text("message")) == ("40% · 40 of 100", "")
+    assert seen.text("left").startswith("As of ")
+    assert seen.bar("aria-busy") == "false"
+    if moved:
+        ledger_.report(lease, cursor=CURSOR, done=60, message="row 60")
+    assert seen.text("counts") == "40% · 40 of 100"
+    line.silent = False
+    line.drop()
+
+    seen.becomes("Running")
+    assert seen.text("message") == ("row 60" if moved else "row 40")
+    assert seen.text("counts") == ("60% · 60 of 100" if moved else "40% · 40 of 100")
+    assert set(told) == {str(before)}
 
 
 def test_it_says_nothing_of_running_while_the_server_is_down(

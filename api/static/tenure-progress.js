@@ -12,6 +12,7 @@
 // connections to a server over HTTP/1.1, for all its tabs: three of them at most are streams, who finds none asks every two seconds.
 
 const SILENT_MS = 25_000; // the server says something every 15 s
+const ANSWER_MS = 10_000; // and answers a look sooner than this
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 15_000;
 const LOOK_MS = 2_000;
@@ -235,7 +236,7 @@ class TenureProgress extends HTMLElement {
   /** One look at the task; answers as a stream does. */
   async #look(stopped) {
     try {
-      const signal = AbortSignal.any([stopped, AbortSignal.timeout(SILENT_MS)]);
+      const signal = AbortSignal.any([stopped, AbortSignal.timeout(ANSWER_MS)]);
       const answer = await fetch(this.#url(""), { credentials: "same-origin", cache: "no-store", signal });
       if (GONE.includes(answer.status)) return "missing";
       if (!answer.ok) return "silent";
@@ -254,7 +255,12 @@ class TenureProgress extends HTMLElement {
     this.#skew = Number.isNaN(now) ? 0 : now - Date.now();
   }
 
-  /** One stream to its end: "ended" with the task, "missing", "heard" if it broke after news, else "silent". */
+  /** What we have seen, so that only news is sent. Of another site not asked for: it would have to allow the header. */
+  #seen(url) {
+    return this.#task && url.origin === location.origin ? { "last-event-id": String(this.#task.revision) } : {};
+  }
+
+  /** One stream to its end: "ended" with the task, "missing", "heard" if it broke after a word, else "silent". */
   async #follow(stopped) {
     const quiet = new AbortController();
     const stop = () => quiet.abort();
@@ -262,9 +268,11 @@ class TenureProgress extends HTMLElement {
     let timer = setTimeout(stop, SILENT_MS);
     let heard = false;
     try {
-      const answer = await fetch(this.#url("/events"), {
-        headers: { accept: "text/event-stream" }, credentials: "same-origin", cache: "no-store", signal: quiet.signal,
+      const url = this.#url("/events");
+      const answer = await fetch(url, {
+        headers: { accept: "text/event-stream", ...this.#seen(url) }, credentials: "same-origin", cache: "no-store", signal: quiet.signal,
       });
+      if (answer.status === 204) return "ended";
       if (GONE.includes(answer.status)) return "missing";
       if (!answer.ok || !answer.body) return "silent";
       this.#set(answer);
@@ -279,11 +287,12 @@ class TenureProgress extends HTMLElement {
         const events = buffer.split("\n\n");
         buffer = events.pop();
         for (const event of events) {
-          const task = snapshot(event);
-          if (!task || stopped.aborted) continue;
+          if (stopped.aborted || event.startsWith("retry:")) continue;
           heard = true;
-          this.#heard(task);
-          if (ENDED.has(task.status)) return "ended";
+          const task = snapshot(event);
+          if (!task) this.#back();
+          else this.#heard(task);
+          if (task && ENDED.has(task.status)) return "ended";
         }
       }
     } catch {
@@ -295,11 +304,20 @@ class TenureProgress extends HTMLElement {
     }
   }
 
+  /** The server speaks, and has nothing newer than what we show. */
+  #back() {
+    if (this.#trouble !== "offline" || !this.#task) return;
+    this.#trouble = null;
+    this.#render();
+  }
+
   #heard(task) {
     if (this.#task && this.#task.id === task.id && task.revision < this.#task.revision) return;
+    const known = this.#task?.id === task.id && this.#task.revision === task.revision;
     this.#task = task;
     this.#trouble = null;
     this.#render();
+    if (known) return;
     this.dispatchEvent(new CustomEvent("tenure-progress", { detail: task, bubbles: true, composed: true }));
     if (ENDED.has(task.status)) {
       this.dispatchEvent(new CustomEvent("tenure-ended", { detail: task, bubbles: true, composed: true }));

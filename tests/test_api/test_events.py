@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import httpx2 as httpx
@@ -48,7 +49,7 @@ class Web:
         return job_id
 
     @contextmanager
-    def watch(self, job_id: str, **headers: str) -> Iterator[Events]:
+    def watch(self, job_id: str, **headers: str | bytes) -> Iterator[Events]:
         url = f"{self.url}/background-tasks/{job_id}/events"
         with httpx.stream("GET", url, headers=headers, timeout=20) as answer:
             yield Events(answer)
@@ -77,7 +78,8 @@ class Events:
         for event in self:
             if "data" in event and "event" not in event:
                 snapshot = json.loads(event["data"])
-                assert int(event["id"]) == snapshot["revision"]
+                line = f"-{snapshot['log'][-1]['n']}" if snapshot["log"] else ""
+                assert event["id"] == f"{snapshot['revision']}{line}"
                 yield snapshot
 
 
@@ -151,9 +153,35 @@ def test_a_browser_that_comes_back_after_the_end_is_told_to_stop(web: Web, hand:
         assert events.status == 204
 
 
-@pytest.mark.parametrize("odd", ["x", "-1", "9" * 40, "1.5"])
+def test_who_comes_back_hears_at_once_that_nothing_is_new(web: Web) -> None:
+    job_id = web.start()
+    with web.watch(job_id) as events:
+        revision = next(events.snapshots())["revision"]
+
+    with web.watch(job_id, **{"last-event-id": str(revision)}) as events:
+        assert [next(iter(events)) for _ in range(2)] == [{"retry": "2000"}, {"": "nothing new"}]
+
+
+@pytest.mark.parametrize(("missed", "gap"), [(100, None), (300, {"from": 2, "to": 201})])
+def test_who_comes_back_hears_which_lines_of_the_log_are_lost(
+    web: Web, hand: Hand, missed: int, gap: dict[str, int] | None
+) -> None:
+    job_id = web.start()
+    lease = hand.take()
+    hand.ledger.report(lease, lines=["first"])
+    with web.watch(job_id) as stream:
+        seen = next(event["id"] for event in stream if "id" in event)
+
+    hand.ledger.report(lease, lines=["later"] * missed)
+
+    with web.watch(job_id, **{"last-event-id": seen}) as stream:
+        _, *gaps = map(dict, takewhile(lambda event: "id" not in event, stream))
+    assert [json.loads(event["data"]) for event in gaps] == ([] if gap is None else [gap])
+
+
+@pytest.mark.parametrize("odd", ["x", "-1", "9" * 40, "1.5", "1-", "1-2-3", "\u00b2", "99", "99-1"])
 def test_an_event_id_that_is_none_is_passed_over(web: Web, odd: str) -> None:
-    with web.watch(web.start(), **{"last-event-id": odd}) as events:
+    with web.watch(web.start(), **{"last-event-id": odd.encode()}) as events:
         assert next(events.snapshots())["status"] == "pending"
 
 
