@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from ..lease.instants import from_ms
 from ..lease.payload import unpack_args
+from ..scheduler.cron_words import Language
 from ..scheduler.definition import Definition
 from ..scheduler.dry_run import Decision, DryRun
 from ..scheduler.execution_log import LogEntry
 from ..scheduler.fire_record import Fire
 from ..scheduler.job_key import JobKey
+from ..scheduler.preview import Preview
 from ..scheduler.schedules import ScheduleView
 from ..scheduler.trigger import Trigger
+from ..scheduler.upcoming import ClockChange, Upcoming
 from .plain import Json, escaped, instant, jsonable
+from .views import page
+
+LANGUAGES: tuple[Language, ...] = ("en", "zh")
 
 
 def schedule(view: ScheduleView) -> Json:
@@ -76,8 +83,48 @@ def _camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in others)
 
 
-def planned(trigger_name: str, ms: int) -> Json:
-    return {"trigger": trigger_name, "fireTime": instant(ms)}
+def preview(trigger: Trigger, found: Preview) -> Json:
+    words = None if trigger.cron is None else {one: trigger.expression().describe(one) for one in LANGUAGES}
+    return {
+        "trigger": found.trigger,
+        "nextFires": [instant(one.fire_time) for one in found.fires],
+        "clockChanges": [clock_change(one) for one in found.clock_changes],
+        "description": words,
+        "outage": found.outage and dry_run(found.outage),
+    }
+
+
+def next_fires(view: ScheduleView, count: int, now: int) -> Json:
+    """A schedule's next fires, as a page that is the last, and what changes of the clocks do to it."""
+    changes = [{"trigger": one.trigger, **clock_change(one)} for one in view.clock_changes(now)]
+    return {**page([_planned(one) for one in view.upcoming(count)], None), "clockChanges": changes}
+
+
+def _planned(one: Upcoming) -> Json:
+    """`mark` and `nominal`, the reading it is planned by, are null but where the clocks change."""
+    return {
+        "trigger": one.trigger,
+        "fireTime": instant(one.fire_time),
+        "mark": one.odd and one.odd.mark,
+        "nominal": one.odd and _reading(one.odd.nominal),
+    }
+
+
+def clock_change(one: ClockChange) -> Json:
+    """What a change of the clocks does to planned instants from `at` to `until`, `count` of them."""
+    return {
+        "at": instant(one.first.at),
+        "until": instant(one.last.at),
+        "count": one.count,
+        "nominal": _reading(one.first.nominal),
+        "mark": one.first.mark,
+        "skipped": one.first.skipped,
+        "text": one.text,
+    }
+
+
+def _reading(ms: int) -> str:
+    return from_ms(ms).replace(tzinfo=None).isoformat()
 
 
 def log_entry(one: LogEntry) -> Json:

@@ -12,17 +12,15 @@ from ..lease import cursors
 from ..lease.instants import parse_instant
 from ..lease.requests import epoch_ms
 from ..scheduler.calendar_store import Calendars
-from ..scheduler.cron_words import Language
-from ..scheduler.dry_run import check_outage, dry_run, of_outage
+from ..scheduler.dry_run import check_outage, dry_run
 from ..scheduler.execution_log import LONGEST, check_month, check_position
 from ..scheduler.fire_pages import Place, recent_fires
 from ..scheduler.job_key import JobKey
 from ..scheduler.pausing import pause, resume, run
 from ..scheduler.plan import month
+from ..scheduler.preview import preview
 from ..scheduler.put import Put
 from ..scheduler.schedules import Schedules, check_trigger_name
-from ..scheduler.times import Times
-from ..scheduler.trigger import Trigger, names_of
 from ..scheduler.why import why
 from ..scripts.errors import NotFound, StalePlan
 from . import schedule_views, views
@@ -30,7 +28,7 @@ from .body import parse
 from .fields import Fields
 from .needs import App
 from .paging import read_cursor
-from .plain import Json, escaped, instant
+from .plain import escaped
 from .preconditions import asked_for, etag, expected_revision, seen_revision
 from .routing import answer, link
 from .schedule_body import (
@@ -47,7 +45,6 @@ from .who import who
 
 PUT = (*PARTS, "tenant", "reason")
 PATCH_TRIES = 5
-LANGUAGES: tuple[Language, ...] = ("en", "zh")
 log = logging.getLogger("tenure.api")
 
 
@@ -166,15 +163,9 @@ class ScheduleResource:
         triggers = read_triggers(fields, lambda: self._calendars(tenant))
         misfire, outage = read_policy(fields), _outage(fields)
         fields.done()
-        calendars = self._calendars(tenant).named(names_of(triggers))
-        now = self._app.ledgers().index.now_ms()
-        anchor = min(now, outage[0]) if outage else now
-        items: list[Json] = []
-        for trigger in triggers:
-            times = trigger.times(anchor, calendars)
-            run = schedule_views.dry_run(of_outage(trigger, times, *outage, misfire)) if outage else None
-            items.append({**_previewed(trigger, times, now, count), "outage": run})
-        return answer({"items": items})
+        found = preview(self._of(tenant), triggers, count, outage=outage, misfire=misfire)
+        described = zip(triggers, found, strict=True)
+        return answer({"items": [schedule_views.preview(trigger, one) for trigger, one in described]})
 
     def dry_run(self, request: Request, body: bytes) -> Response:
         """What its misfire policy, or another one, would make of an outage or of what is due now."""
@@ -225,11 +216,12 @@ class ScheduleResource:
         return answer({"jobId": job_id, "jobKey": str(key)}, 202, location=place)
 
     def next(self, request: Request) -> Response:
+        """Its next planned fires, and what changes of the clocks do to it in the year from now on."""
         query = Fields.of_query(request.query_params.multi_items(), ("tenant", "count"))
         tenant, count = query.tenant(), query.number("count", 5, 1, 100)
         query.done()
-        planned = self._of(tenant).next(_job_key(request), count)
-        return answer(views.page([schedule_views.planned(name, ms) for name, ms in planned], None))
+        view = self._of(tenant).get(_job_key(request))
+        return answer(schedule_views.next_fires(view, count, self._app.ledgers().index.now_ms()))
 
     def why(self, request: Request) -> Response:
         """Why it did or did not fire at an instant, or when it fires next."""
@@ -306,12 +298,3 @@ def _outage(fields: Fields) -> tuple[int, int] | None:
     with fields.checking("outage"):
         check_outage(found["from"], found["until"])
     return found["from"], found["until"]
-
-
-def _previewed(trigger: Trigger, times: Times, now: int, count: int) -> Json:
-    at, fires = now, list[str | None]()
-    while len(fires) < count and (found := times.next_ms(at)) is not None:
-        fires.append(instant(found))
-        at = found
-    words = None if trigger.cron is None else {one: trigger.expression().describe(one) for one in LANGUAGES}
-    return {"trigger": trigger.name, "nextFires": fires, "description": words}

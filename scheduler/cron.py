@@ -20,6 +20,7 @@ from .cron_clock import Clock, Mark, Plan, Policy, Skipped, clock
 from .cron_parse import BadCron, normalized, parse, refusal
 from .cron_search import AFTER_ALL, Readings
 from .cron_words import Language, describe
+from .times import Odd, as_odd
 from .zones import EPOCH
 
 __all__ = ["BadCron", "CronExpression", "Dst", "Planned"]
@@ -126,12 +127,10 @@ class CronExpression:
         start, end = -(-start_ms // _SECOND_MS), -(-end_ms // _SECOND_MS)
         return self._clock.count(self._readings, start, end)
 
-    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
-        """What is planned from `start_ms` up to before `end_ms` and does not fire, and why, in epoch milliseconds."""
+    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
+        """What the clocks' changes move, double or take out from `start_ms` up to before `end_ms`; or only the last."""
         start, end = -(-start_ms // _SECOND_MS), -(-end_ms // _SECOND_MS)
-        for plan in self._clock.skipped(self._readings, start, end):
-            assert plan.skipped
-            yield plan.instant * _SECOND_MS, plan.skipped
+        return map(as_odd, self._clock.odd(self._readings, start, end, only_skipped=only_skipped))
 
     def seconds(self) -> tuple[Clock, Readings]:
         """The readings it names and the plain clock of its zone: every second that shows one of them."""

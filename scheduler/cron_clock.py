@@ -45,10 +45,11 @@ class WallTimes(Protocol):
 
 
 class Plan(NamedTuple):
-    """One planned instant, its reading, and what is odd about it, if anything is."""
+    """One planned instant, its reading, what the clock shows then, and what is odd about it, if anything is."""
 
     instant: int
     reading: int
+    shown: int
     mark: Mark | None
     skipped: Skipped | None
 
@@ -162,12 +163,23 @@ class Clock:
             yield from self._existing(readings, window, low, high, only_odd)
             instant = window.end
 
-    def skipped(self, readings: WallTimes, instant: int, end: int) -> Iterator[Plan]:
-        """What is planned from `instant` up to before `end` and does not fire, because the clocks change."""
-        if self.policy == "rhythm":
+    def odd(self, readings: WallTimes, instant: int, end: int, *, only_skipped: bool) -> Iterator[Plan]:
+        """What is planned from `instant` up to before `end` where the clocks change: all of it, or what does not fire
+        for that reason.
+        """
+        if only_skipped and self.policy == "rhythm":
             return iter(())
         odd = self.planned(readings, instant, end, only_odd=True)
-        return (plan for plan in odd if plan.skipped)
+        return (plan for plan in odd if plan.skipped) if only_skipped else odd
+
+    def changes(self, instant: int, end: int) -> Iterator[tuple[int, int]]:
+        """The changes of the clock from `instant` up to before `end`: when, and by how much it goes forward."""
+        instant, end = max(instant, _FIRST), min(end, _LAST)
+        while instant < end:
+            window = self._window(instant)
+            if instant == window.start and window.stretch.before != window.offset:
+                yield instant, window.offset - window.stretch.before
+            instant = window.end
 
     def _existing(
         self, readings: WallTimes, window: _Window, low: int, high: int, only_odd: bool
@@ -187,7 +199,7 @@ class Clock:
             for run in readings.between(begin, stop):
                 for reading in run:
                     fires = window.low <= reading < window.high
-                    yield Plan(reading - offset, reading, mark, None if fires else "dst_overlap")
+                    yield Plan(reading - offset, reading, reading, mark, None if fires else "dst_overlap")
 
     def _after_gap(self, readings: WallTimes, window: _Window) -> Plan | None:
         """What stands at the first instant after a gap for all the readings left out."""
@@ -199,10 +211,10 @@ class Clock:
         if missing >= opens:
             return None
         if self.policy == "standard":
-            return Plan(start, missing, "gap", None)
+            return Plan(start, missing, opens, "gap", None)
         if readings.first(opens) == opens:
-            return Plan(start, opens, "gap", None)  # that instant has a reading of its own
-        return Plan(start, missing, "gap", "dst_gap")
+            return Plan(start, opens, opens, "gap", None)  # that instant has a reading of its own
+        return Plan(start, missing, opens, "gap", "dst_gap")
 
     def goes_on_from(self, instant: int) -> int:
         """Where Quartz goes on when it is asked from an instant: of a reading that comes twice it takes the second."""

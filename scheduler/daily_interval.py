@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .cron_clock import Skipped
-from .times import SECOND_MS, Every
+from .cron_search import DAY
+from .times import SECOND_MS, Every, Odd
 from .wall import Wall, weekday
 
 _WEEK = 8
@@ -43,8 +43,33 @@ class DailyInterval:
         days = (self._of(day) for day in range(first, last + 1))
         return sum(every.count_ms(start_ms, end_ms) for every in days if every)
 
-    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
-        return iter(())
+    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
+        if only_skipped:
+            return  # a change of the clocks takes none of them out
+        near = (start_ms // SECOND_MS - 2 * DAY, end_ms // SECOND_MS + 2 * DAY)
+        for change, forward in self.wall.changes(*near):
+            found = self._doubled(change, -forward) if forward < 0 else self._after_gap(change)
+            yield from (odd for odd in found if start_ms <= odd.at < end_ms)
+
+    def _doubled(self, change: int, back: int) -> Iterator[Odd]:
+        """The fires of both passes of what comes twice."""
+        at, end = self.next_ms((change - back) * SECOND_MS - 1), (change + back) * SECOND_MS
+        while at is not None and at < end:
+            shown = self.wall.reading(at // SECOND_MS) * SECOND_MS + at % SECOND_MS
+            yield Odd(at, shown, shown, "overlap", None)
+            at = self.next_ms(at)
+
+    def _after_gap(self, change: int) -> Iterator[Odd]:
+        """The first fire of a day, where the clocks leave out its time."""
+        shown = self.wall.reading(change)
+        for day in range(shown // DAY - 2, shown // DAY + 1):
+            nominal = day * DAY + self.first_s
+            if (
+                weekday(day) in self.days
+                and nominal < shown
+                and self.wall.first_at(day, self.first_s) == change
+            ):
+                yield Odd(change * SECOND_MS, nominal * SECOND_MS, shown * SECOND_MS, "gap", None)
 
     def _from(self, day: int) -> Iterator[Every]:
         for later in range(day, day + _WEEK + 2):

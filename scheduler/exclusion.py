@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from .cron_clock import Clock, Skipped
+from .cron_clock import Clock
 from .cron_search import Readings
-from .times import LAST_MS, SECOND_MS, Times
+from .times import LAST_MS, SECOND_MS, Odd, Times
 from .wall import Wall, weekday
 
 MOST_STRETCHES = 5_000
@@ -138,9 +138,9 @@ class Excluding:
                 at = stretch[1]
         return found
 
-    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
-        found = self.times.skipped_ms(start_ms, end_ms)
-        return ((at, why) for at, why in found if self._stretch(at) is None)
+    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
+        found = self.times.odd_ms(start_ms, end_ms, only_skipped=only_skipped)
+        return (odd for odd in found if self._stretch(odd.at) is None)
 
     def _stretch(self, ms: int) -> tuple[int, int] | None:
         for rule in self.rules:

@@ -89,7 +89,7 @@ def following(times: Times, after: int) -> int | None:
     fire = times.next_ms(after)
     if fire is None:
         return None
-    return next((at for at, _ in times.skipped_ms(after + 1, fire)), fire)
+    return next((odd.at for odd in times.odd_ms(after + 1, fire, only_skipped=True)), fire)
 
 
 def resume(
@@ -179,7 +179,8 @@ def _skips(times: Times, start: int, end: int, reason: str) -> Sequence[Skip]:
 def _taken_out(times: Times, start: int, end: int) -> Iterator[tuple[str, int, int, int]]:
     """What clock changes take out, as (why, first, last, how many); neighbours with no fire between them as one."""
     group: tuple[str, int, int, int] | None = None
-    for at, why in times.skipped_ms(start, end):
+    for at, _, _, _, why in times.odd_ms(start, end, only_skipped=True):
+        assert why
         if group and group[0] == why and month(group[1]) == month(at) and not times.count_ms(group[2], at):
             group = (why, group[1], at, group[3] + 1)
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from ..lease import views
@@ -31,6 +32,7 @@ from .plan import following, month
 from .put import Put
 from .times import Times
 from .trigger import Trigger, names_of
+from .upcoming import ClockChange, Upcoming, clock_changes, upcoming
 from .visits import tell
 
 _TRIGGER = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -73,6 +75,21 @@ class ScheduleView:
     def times(self, trigger: Trigger) -> Times:
         """When one of its triggers fires. Raises BadInput for one that cannot be read here."""
         return trigger.times(self.anchors.get(trigger.name, 0), self.calendars)
+
+    def upcoming(self, count: int) -> Sequence[Upcoming]:
+        """The next planned fires of all its triggers, each with what the clocks do to it where they change."""
+        planned = [
+            fire
+            for one in self.definition.triggers
+            if (first := self.next_fires.get(one.name)) is not None
+            for fire in islice(upcoming(one.name, self.times(one), first - 1), count)
+        ]
+        return sorted(planned, key=lambda fire: fire.fire_time)[:count]
+
+    def clock_changes(self, now: int) -> Sequence[ClockChange]:
+        """What changes of the clocks do to its triggers in the year from `now` (epoch ms) on."""
+        triggers = [one for one in self.definition.triggers if one.name in self.next_fires]
+        return [change for one in triggers for change in clock_changes(one.name, self.times(one), now)]
 
     @property
     def declared(self) -> bool:
@@ -339,18 +356,9 @@ class Schedules:
         """Schedules in the order of their names, from the one after `after` on."""
         return self._read(f"({after}" if after else "-", "+", limit)
 
-    def next(self, job_key: JobKey | str, count: int = 5) -> Sequence[tuple[str, int]]:
-        """The next planned instants of all its triggers: (trigger, epoch ms)."""
-        view = self.get(job_key)
-        planned: list[tuple[str, int]] = []
-        for trigger in view.definition.triggers:
-            at, times = view.next_fires.get(trigger.name), view.times(trigger)
-            for _ in range(count):
-                if at is None:
-                    break
-                planned.append((trigger.name, at))
-                at = times.next_ms(at)
-        return sorted(planned, key=lambda pair: pair[1])[:count]
+    def next(self, job_key: JobKey | str, count: int = 5) -> Sequence[Upcoming]:
+        """The next planned fires of all its triggers, each with what the clocks do to it where they change."""
+        return self.get(job_key).upcoming(count)
 
     def fires(
         self,

@@ -8,13 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from .cron_clock import Clock, Skipped, WallTimes
+from .cron_clock import Clock, Mark, Plan, Skipped, WallTimes
 
 SECOND_MS = 1000
 LAST_MS = 4_923_590_400_000
 """2126-01-10: nothing is planned beyond it. Cron expressions end with 2125."""
+
+
+class Odd(NamedTuple):
+    """A planned instant at which the clocks change: `at`, the reading it is planned by, and what the clock shows then,
+    all in ms; what the change does to it, and why it does not fire, if it does not.
+    """
+
+    at: int
+    nominal: int
+    shown: int
+    mark: Mark
+    skipped: Skipped | None
 
 
 class Times(Protocol):
@@ -32,9 +44,18 @@ class Times(Protocol):
         """How many there are from `start_ms` up to before `end_ms`."""
         ...
 
-    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
-        """What would be in that time too, did the clocks not change, and why it is not: planned, and skipped."""
+    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
+        """What the clocks' changes move, double or take out in that time; or only what they take out: what would be in
+        these times too, did the clocks not change.
+        """
         ...
+
+
+def as_odd(plan: Plan, fraction_ms: int = 0) -> Odd:
+    """A plan of a clock in ms, each of its instants `fraction_ms` later."""
+    assert plan.mark
+    at, nominal, shown = (part * SECOND_MS + fraction_ms for part in (plan.instant, plan.reading, plan.shown))
+    return Odd(at, nominal, shown, plan.mark, plan.skipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +76,7 @@ class Every:
     def count_ms(self, start_ms: int, end_ms: int) -> int:
         return max(0, self._before(end_ms) - self._before(start_ms))
 
-    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
+    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
         return iter(())
 
     @property
@@ -90,11 +111,10 @@ class Read:
     def count_ms(self, start_ms: int, end_ms: int) -> int:
         return self.clock.count(self.readings, self._second_from(start_ms), self._second_from(end_ms))
 
-    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
+    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
         start, end = self._second_from(start_ms), self._second_from(end_ms)
-        for plan in self.clock.skipped(self.readings, start, end):
-            assert plan.skipped
-            yield plan.instant * SECOND_MS + self.fraction_ms, plan.skipped
+        for plan in self.clock.odd(self.readings, start, end, only_skipped=only_skipped):
+            yield as_odd(plan, self.fraction_ms)
 
     def _second_from(self, ms: int) -> int:
         return -((self.fraction_ms - ms) // SECOND_MS)
@@ -122,8 +142,9 @@ class Within:
     def count_ms(self, start_ms: int, end_ms: int) -> int:
         return self.times.count_ms(max(start_ms, self.start_ms), max(min(end_ms, self.end_ms), self.start_ms))
 
-    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
-        return self.times.skipped_ms(max(start_ms, self.start_ms), min(end_ms, self.end_ms))
+    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
+        start, end = max(start_ms, self.start_ms), min(end_ms, self.end_ms)
+        return self.times.odd_ms(start, end, only_skipped=only_skipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +168,8 @@ class From:
         later = max(start_ms, self.first_ms + 1)
         return first + (self.times.count_ms(later, end_ms) if later < end_ms else 0)
 
-    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
-        return self.times.skipped_ms(max(start_ms, self.first_ms + 1), end_ms)
+    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
+        return self.times.odd_ms(max(start_ms, self.first_ms + 1), end_ms, only_skipped=only_skipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +194,9 @@ class AtMost:
     def count_ms(self, start_ms: int, end_ms: int) -> int:
         return max(0, min(self.limit, self._before(end_ms)) - min(self.limit, self._before(start_ms)))
 
-    def skipped_ms(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, Skipped]]:
-        for at, why in self.times.skipped_ms(max(start_ms, self.start_ms), end_ms):
-            if self._before(at) < self.limit:
-                yield at, why
+    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
+        found = self.times.odd_ms(max(start_ms, self.start_ms), end_ms, only_skipped=only_skipped)
+        return (odd for odd in found if self._before(odd.at) < self.limit)
 
     def _before(self, end_ms: int) -> int:
         return self.times.count_ms(self.start_ms, max(end_ms, self.start_ms))

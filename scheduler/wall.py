@@ -62,6 +62,10 @@ class Wall:
         found = self._rhythm.last(One(reading), reading + 2 * DAY)
         return self.first_at(day, second) - 1 if found is None else found
 
+    def changes(self, instant: int, end: int) -> Iterator[tuple[int, int]]:
+        """The changes of the clock from `instant` up to before `end`: when, and by how much it goes forward."""
+        return self._rhythm.changes(instant, end)
+
     def _begins(self, day: int) -> int:
         """The first instant of a day."""
         return self.first_at(day, 0)

@@ -21,9 +21,11 @@ from .scheduler.execution_log import LogPage
 from .scheduler.fire_record import Fire
 from .scheduler.job_key import JobKey
 from .scheduler.misfire import read_misfire
+from .scheduler.preview import Preview, preview
 from .scheduler.put import Put
 from .scheduler.schedules import DEFAULT_TRIGGER, Revision, Schedules, ScheduleView
 from .scheduler.trigger import Trigger
+from .scheduler.upcoming import ClockChange, Upcoming
 from .scheduler.why import why
 from .scripts.errors import BadInput, NotFound, StoreUnreachable, TenureError
 from .scripts.keys import check_tenant
@@ -80,6 +82,11 @@ def _one_of(job_key: JobKey | str | None, group: str | None) -> bool:
             "give a JobKey or a group, one of the two", hint="pause('reports.daily'), pause(group='reports')"
         )
     return group is not None
+
+
+def _chosen(cron: str | None, triggers: Sequence[Trigger], tz: str, dst: Dst) -> list[Trigger]:
+    """The triggers as given, and an expression as one more."""
+    return list(triggers) if cron is None else [*triggers, Trigger(DEFAULT_TRIGGER, cron, tz, dst)]
 
 
 @checked
@@ -182,11 +189,10 @@ class ScheduleBook:
                     f"{name!r:.60} is not an option of a schedule",
                     hint=f"the options of its jobs are: {', '.join(FireOptions.__annotations__)}",
                 )
-        chosen = list(triggers) if cron is None else [*triggers, Trigger(DEFAULT_TRIGGER, cron, tz, dst)]
         return self.of(tenant).put(
             job_key,
             self._app.registry.get(task),
-            chosen,
+            _chosen(cron, triggers, tz, dst),
             args=args,
             kwargs=kwargs,
             options=Options(tenant=tenant).but(**options),
@@ -326,10 +332,30 @@ class ScheduleBook:
     ) -> Sequence[ScheduleView]:
         return self.of(tenant).list(limit, after)
 
-    def next(
-        self, job_key: JobKey | str, count: int = 5, tenant: str = "default"
-    ) -> Sequence[tuple[str, int]]:
+    def next(self, job_key: JobKey | str, count: int = 5, tenant: str = "default") -> Sequence[Upcoming]:
+        """The next planned fires of all its triggers (`fire_time` in epoch ms). `odd` says of one that a change of the
+        clocks moves or doubles, by which reading it is planned and which mark it has: `gap` or `overlap`.
+        """
         return self.of(tenant).next(job_key, count)
+
+    def clock_changes(self, job_key: JobKey | str, tenant: str = "default") -> Sequence[ClockChange]:
+        """What changes of the clocks do to a schedule in the year from now on: what they move, double and take out."""
+        return self.get(job_key, tenant).clock_changes(self._app.ledgers().index.now_ms())
+
+    def preview(
+        self,
+        *,
+        cron: str | None = None,
+        triggers: Sequence[Trigger] = (),
+        tz: str = "UTC",
+        dst: Dst = "standard",
+        count: int = 5,
+        tenant: str = "default",
+    ) -> Sequence[Preview]:
+        """When triggers would fire, each with what changes of the clocks do to it in the year from now on. Nothing is
+        stored. Raises BadInput for a named calendar that the tenant does not have.
+        """
+        return preview(self.of(tenant), _chosen(cron, triggers, tz, dst), count)
 
     def fires(
         self,

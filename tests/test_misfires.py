@@ -122,9 +122,11 @@ def test_every_counts_from_when_it_was_stored_and_goes_on_counting_when_the_rest
     edited.put("reports.daily", TASK, [Trigger("default", every="7m")], overlap="skip")
 
     assert edited.get("reports.daily").revision == 2
-    assert edited.next("reports.daily", 3) == [("default", START + n * 7 * MINUTE) for n in (1, 2, 3)]
+    assert [one.fire_time for one in edited.next("reports.daily", 3)] == [
+        START + n * 7 * MINUTE for n in (1, 2, 3)
+    ]
     edited.put("reports.daily", TASK, [Trigger("default", every="8m")])
-    assert edited.next("reports.daily", 1) == [("default", START + 11 * MINUTE)]
+    assert [one.fire_time for one in edited.next("reports.daily", 1)] == [START + 11 * MINUTE]
 
 
 def test_three_times_is_three_times(schedules: Schedules, ledgers: Ledgers) -> None:

@@ -78,7 +78,9 @@ def test_a_stored_schedule_says_when_it_fires_next(schedules: Schedules) -> None
     assert (answer.revision, answer.changed) == (1, True)
     assert found.next_fires == {"default": FIRST}
     assert unpack_args(found.definition.args) == (["monday"], {})
-    assert schedules.next("reports.daily", 3) == [("default", FIRST + n * MINUTE) for n in range(3)]
+    assert [one.fire_time for one in schedules.next("reports.daily", 3)] == [
+        FIRST + n * MINUTE for n in range(3)
+    ]
 
 
 def test_the_same_definition_again_changes_nothing(schedules: Schedules, store: Store) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
-from itertools import groupby, islice
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
 from typing import cast
 
 import click
@@ -23,7 +23,7 @@ from ..lease.who import whoami
 from ..scheduler.backfill import backfill as make_backfill
 from ..scheduler.backfill import backfill_plan
 from ..scheduler.calendar_store import Calendars
-from ..scheduler.cron import CronExpression, Dst, Planned
+from ..scheduler.cron import CronExpression, Dst
 from ..scheduler.dry_run import Decision, dry_run
 from ..scheduler.execution_log import LONGEST, LogEntry
 from ..scheduler.fire_pages import Place, recent_fires
@@ -31,14 +31,16 @@ from ..scheduler.fire_record import Fire
 from ..scheduler.job_key import JobKey
 from ..scheduler.misfire import read_misfire
 from ..scheduler.plan import month as month_of
-from ..scheduler.schedules import Schedules, ScheduleView, check_trigger_name
+from ..scheduler.schedules import DEFAULT_TRIGGER, Schedules, ScheduleView, check_trigger_name
+from ..scheduler.times import Odd
+from ..scheduler.trigger import Trigger
+from ..scheduler.upcoming import ClockChange, clock_changes
+from ..scheduler.zones import zone
 from ..scripts.errors import BadInput, NotFound
 from .job_list import say_more
 from .options import find_app, opened, output_option, tenant_option
 from .output import clock_time, local_time, print_fields, print_json, print_table, say
 
-LOOK_AHEAD = timedelta(days=366)
-MOST_ODD = 20_000
 FIRES = 5
 FIRE_COLUMNS = ("FIRE TIME", "TRIGGER", "OUTCOME", "REASON", "JOB")
 
@@ -387,13 +389,30 @@ def _short(value: object) -> object:
 @click.option("-n", "--count", type=click.IntRange(1, 100), default=5, show_default=True)
 @output_option
 def next_(job_key: str, tenant: str, count: int, as_json: bool) -> None:
-    """Show when a schedule fires next."""
+    """Show when a schedule fires next, and what changes of the clocks do to it in the year from now on."""
     with opened() as app:
-        planned = app.schedules.next(job_key, count, tenant)
+        view, now = app.schedules.get(job_key, tenant), app.ledgers().index.now_ms()
     if as_json:
-        print_json(views.page([schedule_views.planned(trigger, at) for trigger, at in planned], None))
-    else:
-        print_table(("FIRE TIME", "TRIGGER"), [(local_time(at), trigger) for trigger, at in planned])
+        print_json(schedule_views.next_fires(view, count, now))
+        return
+    rows = [(local_time(one.fire_time), one.trigger, _mark(one.odd)) for one in view.upcoming(count)]
+    print_table(("FIRE TIME", "TRIGGER", "CLOCKS"), rows)
+    changes = view.clock_changes(now)
+    for trigger in view.definition.triggers:
+        _print_changes([one for one in changes if one.trigger == trigger.name], trigger)
+
+
+def _mark(odd: Odd | None) -> str:
+    return "" if odd is None else odd.mark
+
+
+def _print_changes(changes: Sequence[ClockChange], trigger: Trigger) -> None:
+    """The days on which the clocks change, on the clock of the trigger."""
+    if changes:
+        click.echo(f"\nwhere the clocks change (tz: {trigger.tz}, dst: {trigger.dst})")
+    for one in changes:
+        at = datetime.fromtimestamp(one.first.at / 1000, zone(trigger.tz).tz)
+        click.echo(f"  {clock_time(at)}  {one.text}")
 
 
 class Explain(click.Command):
@@ -443,7 +462,7 @@ def explain(
     parsed = CronExpression(expression, tz=tz, dst=dst)
     now = datetime.now(UTC)
     fires = list(islice(_fires(parsed, now), count))
-    odd = _grouped(islice(parsed.planned(now, now + LOOK_AHEAD, only_odd=True), MOST_ODD))
+    changes = clock_changes(DEFAULT_TRIGGER, parsed, _ms(now))
     if as_json:
         print_json(
             {
@@ -452,7 +471,7 @@ def explain(
                 "dst": dst,
                 "description": parsed.describe("zh" if zh else "en"),
                 "nextFires": [instant(_ms(fire)) for fire in fires],
-                "clockChanges": [_odd_json(*group) for group in odd],
+                "clockChanges": [schedule_views.clock_change(one) for one in changes],
             }
         )
         return
@@ -460,10 +479,7 @@ def explain(
     click.echo(f"\nnext fires in {tz}" if fires else "\nit never fires again")
     for fire in fires:
         click.echo(f"  {clock_time(fire)}  {fire:%a}")
-    if odd:
-        click.echo(f"\nwhere the clocks change (dst: {dst})")
-    for first, last, count in odd:
-        click.echo(f"  {clock_time(first.at)}  {_odd(first, last, count)}")
+    _print_changes(changes, Trigger(DEFAULT_TRIGGER, parsed.text, tz, dst))
 
 
 def _explain_outage(job_key: str, lasted: int, misfire: str | None, tenant: str, as_json: bool) -> None:
@@ -492,37 +508,6 @@ def _fires(expression: CronExpression, after: datetime) -> Iterator[datetime]:
     while fire is not None:
         yield fire
         fire = expression.next(fire)
-
-
-def _grouped(odd: Iterable[Planned]) -> list[tuple[Planned, Planned, int]]:
-    """Neighbours that share day, offset and fate as one: the first, the last, how many."""
-    groups = groupby(odd, key=lambda one: (one.at.date(), one.at.utcoffset(), one.mark, one.skipped))
-    members = [list(group) for _, group in groups]
-    return [(group[0], group[-1], len(group)) for group in members]
-
-
-def _odd(first: Planned, last: Planned, count: int) -> str:
-    fires = "not at this time" if first.skipped else "fires at this time"
-    if first.mark == "overlap":
-        return f"{first.nominal:%H:%M:%S}{_more(last, count)} comes twice: {fires}"
-    if first.nominal == first.at.replace(tzinfo=None):
-        return "right after the clocks go forward: fires"
-    return f"the clocks leave out {first.nominal:%H:%M:%S}: {fires}"
-
-
-def _more(last: Planned, count: int) -> str:
-    return "" if count == 1 else f" to {last.nominal:%H:%M:%S} ({count} times)"
-
-
-def _odd_json(first: Planned, last: Planned, count: int) -> dict[str, object]:
-    return {
-        "at": instant(_ms(first.at)),
-        "until": instant(_ms(last.at)),
-        "count": count,
-        "nominal": first.nominal.isoformat(),
-        "mark": first.mark,
-        "skipped": first.skipped,
-    }
 
 
 def _row(view: ScheduleView) -> tuple[str, str, str, str]:

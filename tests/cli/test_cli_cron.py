@@ -143,6 +143,33 @@ def test_days_on_which_the_clocks_change_are_named(cli: Cli) -> None:
     assert "clocks" not in calm.out
 
 
+def test_the_next_fires_name_the_days_on_which_the_clocks_change(cli: Cli, stored: Tenure) -> None:
+    berlin, task = Trigger("berlin", "0 30 2 ? * SUN", "Europe/Berlin"), stored.registry.get("reports.daily")
+    stored.schedules.of().put("odd", task, [berlin, Trigger("utc", "0 0 4 1 1 ?")])
+    (previewed, calm_one) = stored.schedules.preview(triggers=[berlin, Trigger("utc", "0 0 4 1 1 ?")])
+
+    said = cli("cron", "next", "odd", "-n", "100")
+    raw = cli("cron", "next", "odd", "-n", "100", "-o", "json").json
+    explained = cli("cron", "explain", "0 30 2 ? * SUN", "--tz", "Europe/Berlin").out
+    calm = cli("cron", "next", "reports.daily")
+
+    told = said.out.partition("\nwhere the clocks change (tz: Europe/Berlin, dst: standard)\n")[2]
+    assert told.count("\n") == 3
+    assert explained.endswith(told), "the same words"
+    assert "02:30:00 comes twice: not at this time" in told
+    assert {line.split()[-1] for line in said.out.splitlines() if line.endswith(("gap", "overlap"))} == {
+        "gap",
+        "overlap",
+    }
+    assert len(raw["clockChanges"]) == 3
+    assert [one.text for one in stored.schedules.clock_changes("odd")] == [
+        one["text"] for one in raw["clockChanges"]
+    ]
+    assert list(previewed.clock_changes) == stored.schedules.clock_changes("odd")
+    assert (len(previewed.fires), calm_one.clock_changes) == (5, ())
+    assert "clocks change" not in calm.out
+
+
 def test_a_rhythm_is_told_in_one_line_for_each_change(cli: Cli) -> None:
     said = cli("cron", "explain", "* * * * * ?", "--tz", "Europe/Berlin")
 

@@ -17,7 +17,8 @@ def test_a_cron_job_runs_with_its_planned_instant(app: Tenure, worker: InlineWor
         seen.append(ctx.fire_time)
 
     app.schedules.declare()
-    ((_, due),) = app.schedules.next("reports.minutely", count=1)
+    (upcoming,) = app.schedules.next("reports.minutely", count=1)
+    due = upcoming.fire_time
     for name in ("one scheduler", "another", "a third"):
         Scheduler(at(app, due + 17_000), name).round()
     worker.run(later="2m")

@@ -82,6 +82,31 @@ def test_why_answers_for_a_schedule_and_an_instant_of_it(client: TestClient) -> 
     refused(client.get(f"{URL}/why?at=tonight"), 400, "BAD_INPUT")
 
 
+def test_preview_and_next_mark_each_day_on_which_the_clocks_change(client: TestClient) -> None:
+    trigger = {"cron": "0 30 2 ? * SUN", "tz": "Europe/Berlin"}
+    client.put(URL, json={**NIGHTLY, "triggers": [trigger]})
+
+    (previewed,) = client.post("/schedules/preview", json={"triggers": [trigger]}).json()["items"]
+    found = client.get(f"{URL}/next", params={"count": 100}).json()
+
+    changes = previewed["clockChanges"]
+    assert sorted((one["mark"], one["skipped"] or "") for one in changes) == [
+        ("gap", ""),
+        ("overlap", ""),
+        ("overlap", "dst_overlap"),
+    ]
+    assert [{"trigger": "default", **one} for one in changes] == found["clockChanges"]
+    marked = {one["fireTime"]: one for one in found["items"] if one["mark"]}
+    for change in changes:
+        if change["skipped"] is None:
+            assert marked[change["at"]]["mark"] == change["mark"]
+            assert marked[change["at"]]["nominal"] == change["nominal"]
+            assert change["nominal"].endswith("T02:30:00")
+    assert sum(one["mark"] is None for one in found["items"]) > 90
+    (gap,) = (one for one in changes if one["mark"] == "gap")
+    assert gap["text"] == "the clocks leave out 02:30:00: fires at this time"
+
+
 def test_triggers_are_previewed_before_anything_is_stored(client: TestClient) -> None:
     body = {
         "triggers": [{"name": "a", "cron": "0 0 2 ? * MON-FRI"}, {"name": "b", "every": "90m"}],
