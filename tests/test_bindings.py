@@ -274,6 +274,68 @@ def test_a_late_word_of_a_slow_writer_is_passed_over(ledger: Ledger, at: At, row
     assert (task.bound.revision, task.bound.error) == (task.revision, None)
 
 
+def test_what_changed_while_its_row_was_written_is_written_a_moment_later(
+    ledger: Ledger, at: At, row: Row
+) -> None:
+    ledger.enqueue(NewJob("import", fields=BOUND))
+    (taken,), _ = Rows(ledger).take(["orders"])
+    claim(at(START + 10))
+
+    Rows(at(START + 20)).done([(taken, None)])
+
+    assert look(at(START + 269), row) == START + 270
+    look(at(START + 270), row)
+    assert row.words == [("running", None)]
+
+
+def test_a_word_that_is_said_twice_counts_once(ledger: Ledger, at: At, row: Row) -> None:
+    job = ledger.enqueue(NewJob("import", fields=BOUND)).id
+    (taken,), _ = Rows(ledger).take(["orders"])
+    for ms in (0, 100):
+        Rows(at(START + ms)).done([(taken, None)])
+
+    at(START + 200).cancel(job)
+
+    look(at(START + 250), row)
+    assert row.words == [("canceled", None)]
+
+
+def test_each_of_several_rows_has_its_own_word(ledger: Ledger) -> None:
+    for order in ("7", "8", "9"):
+        ledger.enqueue(NewJob("import", fields={**BOUND, "record": f"order:{order}"}))
+    taken, _ = Rows(ledger).take(["orders"])
+
+    Rows(ledger).done(list(zip(taken, (None, "OSError: away", None), strict=True)))
+
+    found = [ledger.get(one.task.id).bound or BAD for one in taken]
+    assert [one.error for one in found] == [None, "OSError: away", None]
+    assert [one.revision is None for one in found] == [False, True, False]
+
+
+def test_a_running_task_without_news_is_looked_at_each_second(ledger: Ledger, at: At, row: Row) -> None:
+    ledger.enqueue(NewJob("import", fields=BOUND))
+    claim(ledger)
+    look(ledger, row)
+
+    assert [look(at(START + ms), row) for ms in (1000, 2000)] == [START + 2000, START + 3000]
+    assert row.words == [("running", None)]
+
+
+def test_a_record_leads_on_to_its_newest_task_when_an_older_one_has_gone(
+    ledger: Ledger, at: At, row: Row
+) -> None:
+    first, second = (ledger.enqueue(NewJob("import", fields=BOUND)).id for _ in range(2))
+    ledger.cancel(first)
+    Retention(ledger).set({"canceled": "1s"})
+    at(START + 2000).reap()
+    assert ledger.get_many([first]) == []
+
+    claim(at(START + 3000))
+    look(at(START + 3000), row)
+
+    assert [(one.task_id, one.status) for one in row.says] == [(second, "running")]
+
+
 def test_a_record_leads_to_the_task_that_was_accepted_last(ledger: Ledger, at: At, row: Row) -> None:
     first = ledger.enqueue(NewJob("import", fields=BOUND)).id
     second = ledger.enqueue(NewJob("import", fields=BOUND)).id
@@ -292,7 +354,7 @@ def test_a_record_leads_to_the_task_that_was_accepted_last(ledger: Ledger, at: A
 def test_other_bindings_are_left_to_processes_that_know_them(ledger: Ledger, at: At, row: Row) -> None:
     job = ledger.enqueue(NewJob("import", fields={**BOUND, "binding": "invoices"})).id
 
-    look(ledger, row)
+    assert look(ledger, row) == START + 5000
     assert (ledger.get(job).bound or BAD).tries == 0
 
     taken, _ = Rows(at(START + 5000)).take(["invoices"])

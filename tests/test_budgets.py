@@ -223,6 +223,17 @@ def test_steps_are_charged_to_the_job_at_the_top_once_however_often_they_are_sen
     assert ledger.scripts.run(gone).spent == 0
 
 
+def test_the_top_of_a_tree_hears_of_its_own_steps_at_once(ledger: Ledger) -> None:
+    top = running(ledger)
+
+    spent = [
+        ledger.scripts.run(ledger.report_call(top.id, top.fence, steps=1, root=top.id, word=word)).spent
+        for word in (1, 2)
+    ]
+
+    assert spent == [1, 2]
+
+
 def test_who_retries_the_top_of_a_tree_by_hand_gives_it_its_steps_again(
     app: Tenure, worker: InlineWorker
 ) -> None:

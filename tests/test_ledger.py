@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
-from tenure.lease.jobs import REAP
+from tenure.lease.jobs import REAP, Lease, Progress
 from tenure.lease.leases import Leases
 from tenure.lease.ledger import GRACE_MS, LEASE_MS, Ledger, NewJob
 from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, SkipRest, Succeed
@@ -488,6 +489,8 @@ def test_a_job_handed_back_spends_nothing(ledger: Ledger) -> None:
     found = view(ledger, lease)
     assert (found.status, found.failures, found.losses) == ("pending", 0, 0)
     assert (found.attempts[0].status, found.attempts[0].cause) == ("canceled", "released")
+    redis: Any = ledger.scripts.redis
+    assert not redis.exists(ledger.keys("gates"))  # where it would stand that a worker does not know the task
     assert claim(ledger, "two").attempt == 2
 
 
@@ -612,6 +615,8 @@ def test_a_job_that_is_no_background_task_keeps_its_cursor_and_no_progress(
     ledger.report(lease, cursor=b"after 10", done=10, total=40, doing=3, message="ten", lines=["one"])
 
     assert view(ledger, lease).cursor == b"after 10"
+    ledger.settle(lease, NextChunk(b"after 20", done=20, total=40, message="twenty"))
+    assert view(ledger, lease).cursor == b"after 20"
     assert not [name for name in store.dump() if ":p:" in name or ":pl:" in name]
 
 
@@ -712,29 +717,64 @@ def test_only_the_newest_thousand_log_lines_are_kept(ledger: Ledger) -> None:
     assert [progress.lines[0][::2], progress.lines[-1][::2]] == [(101, "line 100"), (1_100, "line 1099")]
 
 
-def test_long_log_lines_are_kept_as_far_as_256_kb_go(ledger: Ledger, at: At) -> None:
+@pytest.mark.parametrize("former", ["counted", "not counted", "lost"])
+def test_long_log_lines_are_kept_as_far_as_256_kb_go(ledger: Ledger, at: At, former: str) -> None:
+    """To the byte, whether those before were counted, are of a version that did not count, or have gone."""
     lease = running(ledger, fields={"background": "1"})
     ledger = at(START)
-    size = len(f"{START} ") + 986
+    line = "x" * (1024 - len(f"{START} "))
+    ledger.report(lease, lines=[line] * 100)
+    redis: Any = ledger.scripts.redis
+    if former == "not counted":
+        redis.hdel(ledger.keys("progress", id=lease.id), "bytes")
 
-    for _ in range(3):
-        ledger.report(lease, lines=["x" * 986] * 100)
+    more = ledger.report_call(lease.id, lease.fence, lines=[line] * 256, skipped=int(former == "lost"))
+    ledger.scripts.run(more)
 
     progress = ledger.get(lease.id, lines=2_000).progress
     assert progress is not None
-    assert len(progress.lines) == 256 * 1024 // size
-    assert progress.lines[-1][0] == 300
+    assert len(progress.lines) == 256
+    assert progress.lines[-1][0] == 356 + (former == "lost")
 
 
-def test_lines_that_were_lost_on_the_way_have_their_numbers(ledger: Ledger) -> None:
+@pytest.mark.parametrize("skipped", [1, 3])
+def test_lines_that_were_lost_on_the_way_have_their_numbers(ledger: Ledger, skipped: int) -> None:
     lease = running(ledger, fields={"background": "1"})
 
     ledger.report(lease, lines=["one"])
-    ledger.scripts.run(ledger.report_call(lease.id, lease.fence, lines=["five"], skipped=3))
+    ledger.scripts.run(ledger.report_call(lease.id, lease.fence, lines=["later"], skipped=skipped))
 
     progress = ledger.get(lease.id, lines=9).progress
     assert progress is not None
-    assert [(number, text) for number, _, text in progress.lines] == [(5, "five")]
+    assert [(number, text) for number, _, text in progress.lines] == [(2 + skipped, "later")]
+
+
+def progress_of(ledger: Ledger, lease: Lease, lines: int = 0) -> Progress:
+    progress = ledger.get(lease.id, lines=lines).progress
+    assert progress is not None
+    return progress
+
+
+def test_what_is_done_never_goes_back(ledger: Ledger) -> None:
+    lease = running(ledger, fields={"background": "1"})
+
+    for done in (7, 5):
+        ledger.report(lease, cursor=b"c", done=done, total=9)
+        assert progress_of(ledger, lease).done == 7
+    ledger.settle(lease, NextChunk(b"d", done=6))
+
+    assert progress_of(ledger, lease).done == 7
+
+
+def test_an_attempt_says_where_it_goes_on_also_where_nothing_was_counted(ledger: Ledger) -> None:
+    lease = running(ledger, fields={"background": "1"})
+    ledger.report(lease, cursor=b"c")
+    ledger.settle(lease, Fail("no"))
+
+    claim(ledger)
+
+    (line,) = progress_of(ledger, lease, lines=9).lines
+    assert line[::2] == (1, "attempt 2 goes on from the last checkpoint")
 
 
 def test_a_stage_and_warnings_are_shown_until_the_work_is_another(ledger: Ledger) -> None:

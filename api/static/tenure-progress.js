@@ -112,6 +112,7 @@ SHEET.replaceSync(`
 .card[data-tone="go"] { --tone: var(--accent); }
 .card[data-tone="good"] { --tone: var(--good); }
 .card[data-tone="bad"] { --tone: var(--bad); }
+.card[data-state="offline"] .fill { background: var(--muted); } .card[data-state="offline"] .counts { color: var(--muted); }
 @media (prefers-reduced-motion: reduce) { .fill { transition: none; }
   .bar.moving .fill { animation: none; width: 100%; opacity: .3; } }
 @media (forced-colors: active) { .bar { border: 1px solid; } .fill { background: Highlight; forced-color-adjust: none; } }

@@ -70,7 +70,9 @@ def show(job_id: str, tenant: str, lines: int, as_json: bool) -> None:
         click.echo()
         print_table(("DONE BY HAND", "AT", "BY", "REASON"), map(_deed_row, job.history))
     if job.error and (job.error.stack or _brief(job.error) != job.error.error):
-        whole = clean(job.error.stack or job.error.error or "").rstrip()
+        # the stack of a crossed budget tells where the task was, and not what to change
+        said = job.error.error if job.error.limit or not job.error.stack else None
+        whole = "\n".join(clean(text).rstrip() for text in (said, job.error.stack) if text)
         click.echo(f"\nthe error of attempt {job.error.number}\n{whole}")
     for attempt in job.attempts:
         for what, text in (("asked", attempt.request), ("was answered", attempt.response)):

@@ -8,9 +8,11 @@ import pytest
 
 from tenure import Tenure
 from tenure.api import views
+from tenure.lease.budgets import Limit, LimitCrossed
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail, Succeed
 from tenure.lease.payload import pack, pack_args
+from tenure.scripts.states import Cause
 
 from ..given import START, claim
 from .terminal import Cli
@@ -113,6 +115,21 @@ def test_a_dead_job_shows_what_killed_it(cli: Cli, now_ledger: Ledger) -> None:
     assert 'arguments  1, day="monday"\n' in shown
     assert "ValueError: no rows" in shown
     assert "\nthe error of attempt 1\nTraceback (most recent call here):\n  in report\n" in shown
+
+
+def test_a_crossed_budget_shows_what_to_change_and_where_it_was(cli: Cli, now_ledger: Ledger) -> None:
+    job = now_ledger.enqueue(NewJob("report"))
+    crossed = LimitCrossed(Limit.STEPS, "11 steps in one chunk, its budget is 10", ("daily", "report"))
+    lease = claim(now_ledger)
+    now_ledger.settle(lease, Fail(crossed.summary, Cause.LIMIT, permanent=True, stack="Traceback: in report"))
+
+    shown = cli("jobs", "show", job.id).out
+
+    assert shown.partition("the error of attempt 1\n")[2].splitlines() == [
+        "STEPS: 11 steps in one chunk, its budget is 10. Make the chunks smaller: return Continue(...) earlier",
+        "call path: daily > report",
+        "Traceback: in report",
+    ]
 
 
 def test_a_job_shows_what_it_belongs_to_and_what_its_attempts_noted(cli: Cli, now_ledger: Ledger) -> None:
