@@ -153,11 +153,12 @@ class TenureProgress extends HTMLElement {
     removeEventListener("offline", this.#wake);
     document.removeEventListener("visibilitychange", this.#wake);
     clearInterval(this.#tick);
+    this.#tick = 0;
     this.#stop();
   }
 
   attributeChangedCallback(name, before, after) {
-    if (before === after || !this.isConnected) return;
+    if (before === after || !this.#tick) return; // those it has at first are told before it is connected
     if (["task", "tenant", "base"].includes(name)) this.#start();
     else this.#render();
   }
