@@ -27,13 +27,14 @@ from tenure.scheduler.fire_record import Fire
 from tenure.scheduler.history import find_job, is_whole
 from tenure.scheduler.plan import month
 from tenure.scheduler.schedules import Schedules
+from tenure.scheduler.switch import Scheduling
 from tenure.scheduler.trigger import Trigger
 from tenure.scripts import Call
 from tenure.scripts.errors import ArchiveUnreachable, BadInput, MissingExtra, NotFound
 from tenure.testing import START, Server, wipe
 
 from . import archive_process
-from .clockwork import DAY, FIRST, KEY, MINUTE, TASK, Clockwork, pages
+from .clockwork import DAY, FIRST, KEY, MINUTE, SECOND, TASK, Clockwork, pages
 
 MONTH = month(START)
 NOWHERE = {"sqlite": "sqlite:////nowhere/at/all.db", "postgresql": "postgresql+psycopg://x@/x?host=/nowhere"}
@@ -215,6 +216,29 @@ def test_pages_go_from_redis_into_the_archive_and_repeat_nothing(
     assert [one.event_id for one in log[3:]] == [one.event_id for one in old.log]
     assert [one.fire_time for one in log[:3]] == [FIRST + DAY + n * MINUTE for n in (2, 1, 0)]
     assert fires[3:] == old.fires
+
+
+@pytest.mark.parametrize("through_a_spool", [False, True])
+def test_a_record_that_grows_after_it_was_archived_grows_there_too(
+    clockwork: Clockwork, archive: Archive, away: Archive, folder: Spool, through_a_spool: bool
+) -> None:
+    at = START + DAY
+    clockwork.schedules(at).put(KEY, TASK, [Trigger("default", "0/10 * * * * ?")])
+    Scheduling(clockwork.ledger(at)).set(enabled=False)
+    for second in (10, 20, 30, 40, 50):
+        clockwork.fire(at + second * SECOND)
+        run(clockwork, away if through_a_spool else archive, folder)
+    run(clockwork, archive, folder)
+    before = Told.by(replace_history(clockwork, None))
+    assert [one.count for one in before.fires[:2]] == [2, 3]
+
+    forget(clockwork)
+    clockwork.put(now=at)
+
+    assert Told.by(clockwork).fires == before.fires
+    assert [(one.event_id, one.count) for one in Told.by(clockwork).log] == [
+        (one.event_id, one.count) for one in before.log
+    ]
 
 
 def test_a_month_that_redis_has_whole_is_not_asked_for(clockwork: Clockwork, away: Archive) -> None:

@@ -174,6 +174,29 @@ def test_seconds_are_observed_as_ranges_and_a_long_gap_in_two_parts(clockwork: C
     assert {one.reason for one in found} == {DISABLED}
 
 
+def test_seconds_that_are_seen_one_by_one_are_a_record_a_minute(clockwork: Clockwork) -> None:
+    """Or a month of a disabled tenant's seconds would fill the store; each is on record at once all the same."""
+    clockwork.schedules(START).put(KEY, TASK, [Trigger("default", "0/10 * * * * ?")])
+    clockwork.switch(START + SECOND).set(enabled=False)
+
+    for second in range(10, 140, 10):
+        clockwork.round(START + second * SECOND, "one", "two")
+        assert sum(one.count for one in clockwork.records()) == second // 10
+
+    found = clockwork.records()
+    assert [one.count for one in found] == [3, 6, 4], "START is twenty seconds past the minute"
+    assert [one.until for one in found] == [one.fire_time + (one.count - 1) * 10 * SECOND for one in found]
+    logged = clockwork.schedules(START).logs(KEY, month=month(START)).items
+    assert [(one.fire_time, one.until, one.count) for one in logged[::-1]] == [
+        (one.fire_time, one.until, one.count) for one in found
+    ]
+    assert len({one.event_id for one in logged}) == 3
+    at = START + 50 * SECOND
+    record = clockwork.schedules(START).records.at(JobKey.parse(KEY), "default", at)
+    assert record is not None
+    assert record.fire_time <= at <= (record.until or 0)
+
+
 def test_schedulers_that_observe_the_same_instant_write_one_record(
     clockwork: Clockwork, faults: Faults
 ) -> None:

@@ -87,12 +87,12 @@ local made_jobs = 0
 for _, step in ipairs(steps) do
   local in_the_way = step.id ~= '' and overlaps()
   if step.id == '' or in_the_way then
-    record_passed(job_key, trigger, scheduler, in_the_way or step.reason, step.month, step.first, step.last, step.count)
+    fires.pass(job_key, trigger, scheduler, in_the_way or step.reason, step.month, step.first, step.last, step.count)
   else
     local job = create(step.id, task, pool, due_of(step), step.fields)
     announce(job)
     if ENDED[job.state] then log.finish(job) end
-    record_fire(job_key, trigger, step.month,
+    fires.record(job_key, trigger, step.month,
       {step.first, step.outcome, step.reason, step.id, text(now), scheduler, '', '1'})
     redis.call('HSET', key, 'last:' .. trigger, step.first, 'job', step.id)
     made_jobs = made_jobs + 1

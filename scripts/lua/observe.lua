@@ -25,6 +25,6 @@ for at = FIRST, #ARGV, 5 do
   if tonumber(ARGV[at + 3]) > now then return refuse('STALE_PLAN', 'instant ' .. ARGV[at + 3] .. ' has not passed') end
 end
 
-for at = FIRST, #ARGV, 5 do record_passed(job_key, trigger, scheduler, unpack(ARGV, at, at + 4)) end
+for at = FIRST, #ARGV, 5 do fires.see(job_key, trigger, scheduler, unpack(ARGV, at, at + 4)) end
 redis.call('ZADD', K.observed(), following == '' and text(OBSERVED_TO_THE_END) or following, member)
 return {earliest_fire(), tick()}

@@ -32,7 +32,7 @@ for at = 1, #fields, 2 do
     if tonumber(fields[at + 1]) <= now then pass_over(job_key, trigger, due[trigger]) end
   end
 end
-for _, trigger in ipairs(redis.call('SMEMBERS', K.recorded(job_key))) do let_records_go(job_key, trigger, month) end
+for _, trigger in ipairs(redis.call('SMEMBERS', K.recorded(job_key))) do fires.let_go(job_key, trigger, month) end
 redis.call('EXPIRE', K.recorded(job_key), KEEP_SECONDS)
 redis.call('DEL', key, K.revisions(job_key))
 redis.call('ZREM', K.schedules(), job_key)

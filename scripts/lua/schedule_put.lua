@@ -111,6 +111,6 @@ for at = FIRST, rest - 1, 5 do
   if calendar ~= '' then calendars.join(job_key, trigger, calendar, by_revision) end
 end
 for _, trigger in ipairs(redis.call('SMEMBERS', K.recorded(job_key))) do
-  if not stays[trigger] then let_records_go(job_key, trigger, month) end
+  if not stays[trigger] then fires.let_go(job_key, trigger, month) end
 end
 return {text(before + 1), known and 'changed' or 'new', earliest_fire(), tick()}

@@ -118,13 +118,19 @@ class Archiver:
                 writer.came_to(ALL_BOOKS, since)
 
     def _book(self, ledger: Ledger, name: str, place: Place, records: list[bytes], writer: _Writer) -> None:
-        """All new records of one book. One that does not begin with what is archived of it began anew."""
-        if place.position and (not records or digest(records[0]) != place.mark):
+        """All new records of one book, and the last of before if it has grown. One that does not begin with what is
+        archived of it began anew.
+        """
+        if place.position and (not records or not _is_same(place.mark, records[0])):
             place = Place()
             records = ledger.scripts.run(_book_call(ledger, name, place))
         to_row = _row_of(ledger, name)
-        while fresh := records[1:] if place.position else records:
-            place = Place(place.position + len(fresh), digest(fresh[-1]))
+        while records:
+            known = 1 if place.position else 0
+            fresh = records[1:] if known and _mark(records[0]) == place.mark else records
+            if not fresh:
+                return
+            place = Place(place.position + len(records) - known, _mark(fresh[-1]))
             writer.add(Batch(**{to_row.kind: [to_row(record) for record in fresh]}))
             writer.came_to(name, place.position, place.mark)
             if len(records) < RECORDS:
@@ -272,6 +278,15 @@ class _row_of:
         if self.kind == "fires":
             return rows.fire_row(self._tenant, parts["month"], parts["trigger"], parts["job_key"], record)
         return rows.entry_row(self._tenant, parts["month"], parts["job_key"], record)
+
+
+def _mark(record: bytes) -> str:
+    """What tells a record from another in its place, by what stays as it grows, and how it stands."""
+    return f"{digest(b' '.join(record.split(b' ', 4)[:4]))}:{digest(record)}"
+
+
+def _is_same(mark: str, record: bytes) -> bool:
+    return mark.split(":")[0] == _mark(record).split(":")[0]
 
 
 def _book_call(ledger: Ledger, name: str, place: Place) -> Call[list[bytes]]:

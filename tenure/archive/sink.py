@@ -76,10 +76,12 @@ class Archive:
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def write(self, batch: Batch) -> None:
-        """Write rows, and how far they go, in one transaction. What is there stays; of a job the later state."""
+        """Write rows, and how far they go, in one transaction. What is there stays; of a job the later state, of a
+        record the one that tells of more instants.
+        """
         with self._asked() as db:
-            self._add(db, tables.fires, batch.fires)
-            self._add(db, tables.entries, batch.entries)
+            self._put(db, tables.fires, batch.fires, later="instants")
+            self._put(db, tables.entries, batch.entries, later="instants")
             self._put(db, tables.jobs, batch.jobs, later="revision")
             self._put(db, tables.progress, batch.progress)
 
@@ -90,11 +92,6 @@ class Archive:
         return {row.source: row for row in self._rows(wanted)}
 
     # Rows of two archivers wait for each other in one order only, so that neither waits for ever.
-
-    def _add(self, db: Connection, table: Table, values: list[Values]) -> None:
-        if values:
-            insert = self._insert(table).on_conflict_do_nothing(index_elements=tables.KEYS[table])
-            db.execute(insert, _sorted(table, values))
 
     def _put(self, db: Connection, table: Table, values: list[Values], later: str = "") -> None:
         if not values:

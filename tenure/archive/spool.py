@@ -84,11 +84,11 @@ class Spool(Archive):
         return self._rows(select(tables.progress).where(tables.progress.c.since.is_not(None)))
 
     def stored(self, batch: Batch) -> None:
-        """The database has these rows: forget them. A job that has changed since stays."""
+        """The database has these rows: forget them. What has changed since stays."""
         with self._asked() as db:
             for table, values, keys in (
-                (tables.fires, batch.fires, ("event_id",)),
-                (tables.entries, batch.entries, ("event_id",)),
+                (tables.fires, batch.fires, ("event_id", "instants")),
+                (tables.entries, batch.entries, ("event_id", "instants")),
                 (tables.jobs, batch.jobs, ("tenant", "id", "revision")),
             ):
                 for one in values:

@@ -90,7 +90,7 @@ progress = Table(
     Column("tenant", _TENANT, nullable=False),
     Column("source", String(300), nullable=False),
     Column("position", BigInteger, nullable=False),
-    Column("mark", String(30), nullable=False),
+    Column("mark", String(60), nullable=False),
     Column("since", BigInteger),
     Index("tenure_progress_source", "tenant", "source", unique=True),
 )

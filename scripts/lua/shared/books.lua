@@ -16,6 +16,20 @@ function books.written(key, is_new)
   add(K.books(), tick(), string.sub(key, #base + 1))
 end
 
+function books.same_minute(one, other)
+  return math.floor(one / MINUTE_MS) == math.floor(other / MINUTE_MS)
+end
+
+-- Let the newest record become what `grown` makes of it; nil: it stays. Answers whether it grew. A record keeps what it begins with.
+function books.grow(key, grown)
+  local record = redis.pcall('LINDEX', key, -1)
+  local becomes = type(record) == 'string' and grown(record)
+  if not becomes then return false end
+  redis.call('LSET', key, -1, becomes)
+  books.written(key, false)
+  return true
+end
+
 -- How many of its records begin with less than `number`.
 function books.count_below(key, number)
   local low, high = 0, redis.call('LLEN', key)

@@ -3,13 +3,15 @@
 
 local KEEP_MONTHS, KEEP_SECONDS = 13, 400 * 86400
 
+local fires = {}
+
 local function months_before(month, many)
   local count = string.sub(month, 1, 4) * 12 + string.sub(month, 5) - 1 - many
   return string.format('%04d%02d', math.floor(count / 12), count % 12 + 1)
 end
 
 -- The first record of a month lets the one go that is thirteen months older.
-local function record_fire(job_key, trigger, month, parts)
+function fires.record(job_key, trigger, month, parts)
   for at, part in ipairs(parts) do
     if part == '' then parts[at] = '-' end
   end
@@ -25,17 +27,30 @@ end
 
 -- Nobody writes to the records of a trigger that has gone: they go by themselves when they would have gone. An expiry that is
 -- lost costs memory, and nothing else depends on it.
-local function let_records_go(job_key, trigger, month)
+function fires.let_go(job_key, trigger, month)
   for back = 0, KEEP_MONTHS - 1 do
     redis.call('EXPIRE', K.fires(months_before(month, back), trigger, job_key), KEEP_SECONDS, 'NX')
   end
 end
 
 -- Instants that do not fire: `count` of them from `first` to `last`.
-local function record_passed(job_key, trigger, scheduler, reason, month, first, last, count)
-  record_fire(job_key, trigger, month,
+function fires.pass(job_key, trigger, scheduler, reason, month, first, last, count)
+  fires.record(job_key, trigger, month,
     {first, 'skipped', reason, '', text(now), scheduler, count == '1' and '' or last, count})
   if reason ~= 'unobserved' then log.skip(job_key, trigger, reason, month, first, last, count) end
+end
+
+-- The same of instants that are seen to pass. Those of one minute are one record: a trigger of seconds that nobody lets fire has
+-- a record a minute, not one for each.
+function fires.see(job_key, trigger, scheduler, reason, month, first, last, count)
+  local grew = books.grow(K.fires(month, trigger, job_key), function (record)
+    local from, why, by, many = string.match(record, '^(%d+) skipped (%S+) (%S+ %S+ %S+) %S+ (%d+)$')
+    if why == reason and books.same_minute(from, last) then
+      return table.concat({from, 'skipped', why, by, last, text(many + count)}, ' ')
+    end
+  end)
+  if not grew then return fires.pass(job_key, trigger, scheduler, reason, month, first, last, count) end
+  log.skip_more(job_key, trigger, reason, month, first, last, count)
 end
 
 -- What is due of each trigger and is passed over, as callers work it out: from `at` on in the arguments, for each trigger its
@@ -93,7 +108,7 @@ local function not_all_told(job_key, fields, due)
 end
 
 local function pass_over(job_key, trigger, told)
-  for _, stretch in ipairs(told) do record_passed(job_key, trigger, '', unpack(stretch)) end
+  for _, stretch in ipairs(told) do fires.pass(job_key, trigger, '', unpack(stretch)) end
 end
 
 -- A trigger's next instant, which is not due, past what was observed of it before the clock stepped back; empty: all was.

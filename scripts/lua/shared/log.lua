@@ -30,6 +30,17 @@ function log.skip(job_key, trigger, reason, month, first, last, count)
   write(month, job_key, table.concat({'S', trigger, first, count == '1' and '-' or last, count, reason}, ' '))
 end
 
+-- The same of instants in the minute of the newest entry, if that tells of the like: it then counts them too.
+function log.skip_more(job_key, trigger, reason, month, first, last, count)
+  local grew = books.grow(K.entries(month, job_key), function (entry)
+    local head, of, from, many, why = string.match(entry, '^(%d+ S (%S+) (%d+)) %S+ (%d+) (%S+)$')
+    if of == trigger and why == reason and books.same_minute(from, last) then
+      return table.concat({head, last, text(many + count), why}, ' ')
+    end
+  end)
+  if not grew then log.skip(job_key, trigger, reason, month, first, last, count) end
+end
+
 local function last_words(job)
   if job.state == 'canceled' or last_attempt(job) and last_attempt(job).status == 'skipped' then return get_blob(job, 'reason') end
   return redis.call('HGET', K.errors(job.id), job.attempts) or ''
