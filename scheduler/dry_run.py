@@ -80,7 +80,9 @@ def dry_run(
             found.append(DryRun(trigger.name, now, (), view.next_fires.get(trigger.name)))
         else:
             observed, resumed = stored.observed.get(trigger.name, 0), stored.gate.resumed
-            plan = resume(times, planned, observed, resumed, now, policy, MOST)
+            unread = stored.unread(trigger.name)
+            since = unread.since if unread else None
+            plan = resume(times, planned, observed, resumed, now, policy, MOST, since)
             found.append(_shown(trigger.name, plan, now, policy, jitter))
     return found
 

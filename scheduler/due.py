@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..scripts.errors import TenureError
 from .calendars import Calendar
 from .definition import Definition
 from .plan import Passed, Plan, Skip, month, pass_over
-from .skips import DISABLED, UNOBSERVED
+from .skips import DISABLED, UNOBSERVED, ZONE_UNAVAILABLE
 from .times import Times
+from .zones import UNAVAILABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,22 @@ class Gate:
     resumed: int = 0
     clock: int = 0
     deleted: int = 0
+
+
+class Unread(NamedTuple):
+    """A scheduler came by that could not read the zone of a due trigger: who that was, and from which of its planned
+    instants on (`since`, epoch ms) nobody could plan it.
+    """
+
+    since: int
+    scheduler: str
+
+    @classmethod
+    def read(cls, noted: bytes | None) -> Unread | None:
+        if not noted:
+            return None
+        since, scheduler = noted.decode().split(" ", 1)
+        return cls(int(since), scheduler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +78,10 @@ class Stored:
         definition = Definition.unpacked(self.fields["definition"])
         return definition.trigger(trigger).times(self.instants("anchor").get(trigger, 0), self.calendars)
 
+    def unread(self, trigger: str) -> Unread | None:
+        """Whether schedulers come by that cannot read its zone."""
+        return Unread.read(self.fields.get(f"unread:{trigger}"))
+
     def switch(self, trigger: str) -> str:
         """How the tenant's switch stands for a trigger, as the scripts' `switch_for` says it."""
         gate = "disabled" if self.gate.disabled else str(self.gate.resumed)
@@ -82,7 +104,8 @@ def passed_over(stored: Stored, now: int, reason: str) -> list[str | int]:
     schedule is paused or its tenant disabled, or was.
 
     A trigger that is damaged, or of a zone that is unknown here, can be passed over all the same: its one planned
-    instant is, and nothing comes after it.
+    instant is, and nothing comes after it. Only a pause goes on with the same plan: raises UnknownZone, NoZones where
+    that needs a zone that is unknown here.
     """
     rest: list[str | int] = []
     for trigger, planned in stored.instants("next").items():
@@ -90,8 +113,11 @@ def passed_over(stored: Stored, now: int, reason: str) -> list[str | int]:
             continue
         try:
             found = _passed(stored, trigger, planned, now, reason)
-        except (TenureError, ValueError, TypeError, KeyError):
-            found = Plan((Skip(reason, (Passed(month(planned), planned, planned, 1),)),), None)
+        except (TenureError, ValueError, TypeError, KeyError) as exc:
+            if reason == "paused" and isinstance(exc, UNAVAILABLE):
+                raise
+            why = ZONE_UNAVAILABLE if stored.unread(trigger) else reason
+            found = Plan((Skip(why, (Passed(month(planned), planned, planned, 1),)),), None)
         flat = [part for step in found.steps if isinstance(step, Skip) for part in stretches(step)]
         following = "" if found.following is None else found.following
         calendar, switch = stored.calendar_revision(trigger), stored.switch(trigger)
@@ -105,11 +131,13 @@ def _passed(stored: Stored, trigger: str, planned: int, now: int, reason: str) -
         reason = "paused"
     elif gate.disabled:
         reason = DISABLED
-    start = max(planned, stored.observed.get(trigger, 0))
-    if gate.disabled or stored.paused or gate.resumed < planned:
-        return pass_over(times, start, now, reason)
+    start, noted = max(planned, stored.observed.get(trigger, 0)), stored.unread(trigger)
+    runs = not (gate.disabled or stored.paused)
+    unread = noted.since if noted else None
+    if not runs or gate.resumed < planned:
+        return pass_over(times, start, now, reason, unread if runs else None)
     unseen = pass_over(times, start, min(now, gate.resumed), UNOBSERVED)
-    rest = pass_over(times, max(start, gate.resumed + 1), now, reason)
+    rest = pass_over(times, max(start, gate.resumed + 1), now, reason, unread)
     return Plan((*unseen.steps, *rest.steps), rest.following)
 
 

@@ -11,6 +11,7 @@ from ..scripts.loader import Arg
 from .definition import Definition
 from .job_key import JobKey
 from .schedules import Schedules
+from .zones import UNAVAILABLE
 
 PAGE = 100
 
@@ -125,7 +126,7 @@ def _turn_group(schedules: Schedules, group: str, pause: bool, by: str, reason: 
     args: dict[str, Arg] = {"group": group, "pause": "1" if pause else "", "by": _line(by), "reason": reason}
     ledger.index.register(ledger.tenant)
     ledger.scripts.run(Call("group_pause", ledger.keys.home, args, int))
-    turned, after = 0, None
+    turned, after, refused = 0, None, None
     while page := schedules.list(PAGE, after):
         for view in page:
             if view.job_key.group == group:
@@ -133,7 +134,11 @@ def _turn_group(schedules: Schedules, group: str, pause: bool, by: str, reason: 
                     turned += _turn(schedules, view.job_key, pause, by, reason, None)
                 except NotFound:
                     continue  # deleted since
+                except UNAVAILABLE as exc:
+                    refused = refused or exc  # the others need not wait for a zone
         after = str(page[-1].job_key)
+    if refused:
+        raise refused
     return turned
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from .misfire import THRESHOLD_MS, Misfire
-from .skips import UNOBSERVED
+from .skips import UNOBSERVED, ZONE_UNAVAILABLE
 from .times import Times
 
 BATCH = 20
@@ -60,28 +60,39 @@ class Plan:
         return [step for step in self.steps if isinstance(step, Fire)]
 
 
-def plan(times: Times, planned: int, now: int, misfire: Misfire, batch: int = BATCH) -> Plan:
-    """What becomes of a trigger whose next instant `planned` is due at `now` (epoch ms); the first `batch` fires."""
+def plan(
+    times: Times,
+    planned: int,
+    now: int,
+    misfire: Misfire,
+    batch: int = BATCH,
+    unread: int | None = None,
+) -> Plan:
+    """What becomes of a trigger whose next instant `planned` is due at `now` (epoch ms); the first `batch` fires.
+
+    From `unread` on no scheduler could read its zone until now: what does not fire of that time says so.
+    """
     newest = times.prev_ms(now + 1)
     if newest is None or newest < planned:  # excluded since, or left out by a clock change
         return pass_over(times, planned, now, "misfire")
     late = now - newest > THRESHOLD_MS
     if misfire.policy == "fire_all":
-        return _fire_all(times, planned, newest, now, misfire, batch)
+        return _fire_all(times, planned, newest, now, misfire, batch, unread)
     if misfire.policy == "skip":
         if late:
-            return pass_over(times, planned, now, "misfire")
-        before, fire = _skips(times, planned, newest, "misfire"), Fire(newest)
+            return pass_over(times, planned, now, "misfire", unread)
+        before, fire = _late(times, planned, newest, "misfire", unread), Fire(newest)
     else:
-        before = _skips(times, planned, newest, "coalesced")
+        before = _late(times, planned, newest, "coalesced", unread)
         fire = Fire(newest, "misfired", "fire_once") if late else Fire(newest)
     rest = pass_over(times, newest + 1, now, "")
     return Plan((*before, fire, *rest.steps), rest.following)
 
 
-def pass_over(times: Times, planned: int, until: int, reason: str) -> Plan:
+def pass_over(times: Times, planned: int, until: int, reason: str, unread: int | None = None) -> Plan:
     """Nothing fires of what is planned from `planned` up to `until`, both included; what is before has its record."""
-    return Plan(tuple(_skips(times, planned, until + 1, reason)), following(times, max(until, planned - 1)))
+    skips = _late(times, planned, until + 1, reason, unread)
+    return Plan(tuple(skips), following(times, max(until, planned - 1)))
 
 
 def following(times: Times, after: int) -> int | None:
@@ -100,17 +111,18 @@ def resume(
     now: int,
     misfire: Misfire,
     batch: int = BATCH,
+    unread: int | None = None,
 ) -> Plan:
     """`plan` for a trigger of a tenant whose scheduling was disabled until `resumed`: nothing fires of that time. What
     was not `observed` (before that instant all has its record) is passed over as such.
     """
     if resumed < planned:
-        return plan(times, planned, now, misfire, batch)
+        return plan(times, planned, now, misfire, batch, unread)
     unseen = pass_over(times, max(planned, observed), min(resumed, now), UNOBSERVED)
     after = following(times, max(min(resumed, now), observed - 1))  # the clock may have stepped back since
     if after is None or after > now:
         return Plan(unseen.steps, after)
-    rest = plan(times, after, now, misfire, batch)
+    rest = plan(times, after, now, misfire, batch, unread)
     return Plan((*unseen.steps, *rest.steps), rest.following)
 
 
@@ -135,9 +147,12 @@ def observe(times: Times, observed: int, now: int, reason: str) -> Plan:
     return Plan(tuple(steps), following(times, now))
 
 
-def _fire_all(times: Times, planned: int, newest: int, now: int, misfire: Misfire, batch: int) -> Plan:
+def _fire_all(
+    times: Times, planned: int, newest: int, now: int, misfire: Misfire, batch: int, unread: int | None
+) -> Plan:
     first = _first_in_budget(times, planned, newest, now, misfire)
-    steps: list[Skip | Fire] = [*_skips(times, planned, newest + 1 if first is None else first, "misfire")]
+    before = _late(times, planned, newest + 1 if first is None else first, "misfire", unread)
+    steps: list[Skip | Fire] = [*before]
     at, delay = first, 0
     for _ in range(batch):
         if at is None or at > newest:
@@ -163,6 +178,12 @@ def _first_in_budget(times: Times, planned: int, newest: int, now: int, misfire:
         first = at
         at = times.prev_ms(at)
     return first
+
+
+def _late(times: Times, start: int, end: int, reason: str, unread: int | None) -> Sequence[Skip]:
+    """The planned instants from `start` up to before `end`, passed over; those from `unread` on for their zone."""
+    turn = end if unread is None else min(max(start, unread), end)
+    return [*_skips(times, start, turn, reason), *_skips(times, turn, end, ZONE_UNAVAILABLE)]
 
 
 def _skips(times: Times, start: int, end: int, reason: str) -> Sequence[Skip]:

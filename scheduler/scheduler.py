@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,20 +18,25 @@ from ..scripts.loader import Arg
 from .calendar_store import calendars_of
 from .calendars import Calendar
 from .definition import Definition
-from .due import stretches
+from .due import Unread, stretches
 from .jitter import jitter_ms
+from .misfire import THRESHOLD_MS
 from .plan import Fire, Plan, Skip, month, observe, resume
 from .skips import DISABLED
 from .times import Times
 from .trigger import Trigger
 from .visits import visit
+from .zones import UNAVAILABLE
 
 TENANTS = 32
 TRIGGERS = 100
 FOLLOWING = 500
 STEPS = 10
 FOLLOW = b"follow"
+UNREAD = "zone_unread"
 LONGEST_S = 1.0
+AGAIN_MS = 1000
+"""When a tenant is visited again for triggers that one scheduler cannot plan and another may; later if many."""
 _log = logging.getLogger("tenure.scheduler")
 
 
@@ -44,6 +49,7 @@ class Scheduler:
         self._following = following
         self.name = "_".join(name.split()) or "-"  # it becomes one word of a fire record
         self._troubled: dict[str, str] = {}
+        self._unplanned: dict[tuple[str, str, str], str] = {}
 
     def round(self) -> float:
         """Fire what is due and answer when to come back, in seconds."""
@@ -78,14 +84,17 @@ class Scheduler:
             now, version, later, disabled, resumed, calendars, changed, *rows = ledger.scripts.run(due)
             known = calendars_of(calendars)
             triggers = [Due.read(int(now), int(resumed), row, known) for row in rows]
-            call_of = self._observe_call if disabled else self._fire_call
-            calls = [call for trigger in triggers if (call := self._planned(ledger, trigger, call_of))]
-            fired = len(calls)
+            plans = [self._planned(ledger, trigger, bool(disabled)) for trigger in triggers]
+            calls = [call for call in plans if call]
+            stay = len(triggers) - sum(call.script != UNREAD for call in calls)
             calls += [_replan_call(ledger, name) for name in changed]
             if disabled == FOLLOW:
                 calls.append(_follow_call(ledger, self._following))
                 steps += 1
-            news = [News(ledger.tenant, FIRE, int(later) if later else None, int(version))]
+            skip += stay  # those stay where they are, at the head
+            again = [int(now) + AGAIN_MS * (1 + skip // TRIGGERS)] * (skip > 0)
+            soonest = min([*again, *([int(later)] if later else [])], default=None)
+            news = [News(ledger.tenant, FIRE, soonest, int(version))]
             for answer in ledger.scripts.run_all(calls):
                 if isinstance(answer, (Conflict, NotFound)):
                     continue  # another scheduler fired it, or an operator changed it: both are fine
@@ -93,26 +102,46 @@ class Scheduler:
                     raise answer
                 news += answer
             ledger.index.put(_latest(news))
-            skip += len(triggers) - fired  # those stay where they are, at the head
             if len(triggers) < TRIGGERS and (disabled != FOLLOW or steps == STEPS):
                 return
 
-    def _planned(
-        self, ledger: Ledger, due: Due, call_of: Callable[[Ledger, Due, Definition], Call[list[News]]]
-    ) -> Call[list[News]] | None:
+    def _planned(self, ledger: Ledger, due: Due, disabled: bool) -> Call[list[News]] | None:
+        """What moves a trigger on. One that cannot be planned here, because its zone cannot be read or its row is
+        damaged, stays for another scheduler, and the other triggers do not wait for it.
+        """
+        trigger, call_of = (
+            (ledger.tenant, due.key, due.name),
+            self._observe_call if disabled else self._fire_call,
+        )
         try:
-            return call_of(ledger, due, Definition.unpacked(due.packed))
-        except (
-            ValueError,
-            TypeError,
-        ) as exc:  # an unknown zone, a damaged row: the others must not wait for it
-            _log.error("schedule %s of tenant %s cannot be planned here: %s", due.key, ledger.tenant, exc)
-            return None
+            call = call_of(ledger, due, Definition.unpacked(due.packed))
+        except (TenureError, ValueError, TypeError) as exc:
+            if self._unplanned.get(trigger) != str(exc):
+                self._unplanned[trigger] = str(exc)
+                _log.error("schedule %s of tenant %s cannot be planned here: %s", due.key, ledger.tenant, exc)
+            news = not disabled and not due.unread and isinstance(exc, UNAVAILABLE)
+            return self._unread_call(ledger, due) if news else None
+        self._unplanned.pop(trigger, None)
+        return call
+
+    def _unread_call(self, ledger: Ledger, due: Due) -> Call[list[News]]:
+        """Leave word of a zone that cannot be read here: for `why`, and for whoever records what has passed by then."""
+        in_time = due.now - due.planned <= THRESHOLD_MS
+        args: dict[str, Arg] = {
+            "job_key": due.key,
+            "trigger": due.name,
+            "revision": due.revision,
+            "planned": due.planned,
+            "since": due.planned if in_time else due.now,
+            "scheduler": self.name,
+        }
+        return Call(UNREAD, ledger.keys.home, args, lambda _: [])
 
     def _fire_call(self, ledger: Ledger, due: Due, definition: Definition) -> Call[list[News]]:
         trigger, misfire = definition.trigger(due.name), definition.misfire
         times = due.times(trigger)
-        decided = resume(times, due.planned, due.observed, due.resumed, due.now, misfire)
+        unread = due.unread.since if due.unread else None
+        decided = resume(times, due.planned, due.observed, due.resumed, due.now, misfire, unread=unread)
         args: dict[str, Arg] = {
             **self._named(due, decided),
             "planned": due.planned,
@@ -165,10 +194,12 @@ class Due:
     now: int
     calendar: Calendar | None
     """The stored calendar that it stands in."""
+    unread: Unread | None
+    """Whether a scheduler came by that cannot read its zone."""
 
     @classmethod
     def read(cls, now: int, resumed: int, row: list[bytes], calendars: Mapping[str, Calendar]) -> Due:
-        name, key, revision, planned, packed, anchor, observed, calendar = row
+        name, key, revision, planned, packed, anchor, observed, calendar, unread = row
         return cls(
             name.decode(),
             key.decode(),
@@ -180,6 +211,7 @@ class Due:
             resumed,
             now,
             calendars.get(calendar.decode()),
+            Unread.read(unread),
         )
 
     def times(self, trigger: Trigger) -> Times:

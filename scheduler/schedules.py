@@ -21,7 +21,7 @@ from ..scripts.loader import Arg, texts
 from .calendar_store import Calendars, calendars_of
 from .calendars import Calendar
 from .definition import Definition
-from .due import Gate, Stored, instants, passed_over
+from .due import Gate, Stored, Unread, instants, passed_over
 from .execution_log import LONGEST, LogPage, check_month, check_position, read_entry
 from .fire_record import Fire
 from .fire_records import FireRecords, Mark
@@ -71,6 +71,8 @@ class ScheduleView:
     """Whether scheduling of its tenant is disabled."""
     calendars: Mapping[str, Calendar] = field(default_factory=dict[str, Calendar])
     """The stored calendars that its triggers stand in, by name."""
+    unread: Mapping[str, Unread] = field(default_factory=dict[str, Unread])
+    """Its due triggers for which a scheduler came by that cannot read their zone, and none yet that can."""
 
     def times(self, trigger: Trigger) -> Times:
         """When one of its triggers fires. Raises BadInput for one that cannot be read here."""
@@ -535,6 +537,9 @@ def _view(tenant: str, job_key: str, stored: Stored) -> ScheduleView:
         paused=_paused(fields.get("paused")),
         disabled=stored.gate.disabled,
         calendars=stored.calendars,
+        unread={
+            name: found for name in instants(fields, "next") if (found := stored.unread(name)) is not None
+        },
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 DISABLED = "SystemTaskSchedulingDisabled"
 UNOBSERVED = "unobserved"
+ZONE_UNAVAILABLE = "zone_unavailable"
 
 SENTENCES: Mapping[str, str] = {
     DISABLED: "scheduling of the tenant was disabled, and this scheduler did not run it",
@@ -18,6 +19,7 @@ SENTENCES: Mapping[str, str] = {
     "overlap": "the job of the fire before had not ended, and the overlap policy is skip",
     "dst_gap": "the clocks went forward over it, and its trigger skips what they leave out",
     "dst_overlap": "the clocks went back over it: it came twice, and the other pass counts",
+    ZONE_UNAVAILABLE: "no scheduler that came by could read the time zone of its trigger",
     "queue_full": "one fire was waiting for the job before it already",
 }
 

@@ -9,20 +9,26 @@ from ..lease.instants import rfc3339
 from ..lease.why import Check, Why
 from ..scripts.errors import NotFound
 from .backfill import by_hand_id
+from .due import Unread
 from .fire_record import Fire
 from .job_key import JobKey
 from .plan import month
 from .schedules import Schedules, ScheduleView, check_trigger_name
-from .skips import DISABLED, SENTENCES
+from .skips import DISABLED, SENTENCES, ZONE_UNAVAILABLE
 from .switch import Scheduling, Switch
 from .trigger import Trigger
+from .zones import UNAVAILABLE
 
 LATE_MS = 10_000
 """A due instant without a record is nobody's fault for so long: schedulers come by every second."""
 
+INSTALL = (
+    "Install or update the tz database where schedulers run (`pip install tzdata`), or start one that has it."
+)
+
 VERDICTS = (
     *("fired", "misfired", "not_planned", "not_due", "no_record", "overdue"),
-    *("disabled", "paused", "exhausted", *(f"skipped_{reason}" for reason in SENTENCES)),
+    *("disabled", "paused", "exhausted", ZONE_UNAVAILABLE, *(f"skipped_{reason}" for reason in SENTENCES)),
 )
 
 
@@ -47,11 +53,14 @@ def why(
     known = () if trigger else schedules.records.triggers(key)
     names = list(dict.fromkeys([*(one.name for one in triggers), *known]))
     record = _record(schedules, key, names, at)
-    said = (
-        _recorded(schedules, key, at, record)
-        if record
-        else _unrecorded(view, triggers, Scheduling(schedules.ledger).get(), at, now)
-    )
+    try:
+        said = (
+            _recorded(schedules, key, at, record)
+            if record
+            else _unrecorded(view, triggers, Scheduling(schedules.ledger).get(), at, now)
+        )
+    except UNAVAILABLE as exc:
+        said = _unreadable_here(view, at, exc)
     return _made_up_for(schedules, key, names, at, said)
 
 
@@ -229,6 +238,27 @@ def _unrecorded(view: ScheduleView, triggers: Sequence[Trigger], switch: Switch,
     )
 
 
+def _unreadable_here(view: ScheduleView, at: int, exc: Exception) -> Why:
+    """What was planned cannot be told where the zone cannot be read."""
+    text = f"Whether it was planned cannot be told here: {exc}. {INSTALL}"
+    subject, check = f"schedule {view.job_key} at {rfc3339(at)}", Check("zone", "no", str(exc))
+    do = (f"tenure cron fires {view.job_key}",)
+    return Why(subject, ZONE_UNAVAILABLE, None, None, text, (check,), None, do)
+
+
+def _unread(view: ScheduleView, trigger: Trigger, unread: Unread, checks: tuple[Check, ...]) -> Why:
+    said = (
+        f"scheduler {unread.scheduler} cannot read the time zone {trigger.tz!r} of trigger {trigger.name!r}"
+    )
+    text = (
+        f"It is due, {said}, and none that can has come by. {INSTALL} What passes until then is recorded as skipped, "
+        f"{ZONE_UNAVAILABLE}, but for what the misfire policy lets run."
+    )
+    found = (*checks, Check("zone", "no", said))
+    do = ("pip install tzdata", f"tenure cron show {view.job_key}")
+    return Why(_of(view), ZONE_UNAVAILABLE, unread.since, unread.scheduler, text, found, None, do)
+
+
 def _excluded(view: ScheduleView, trigger: Trigger, at: int) -> bool:
     """Whether an instant that it does not plan would be planned without its calendar."""
     if trigger.calendar is None:
@@ -242,6 +272,9 @@ def _calendar(trigger: Trigger) -> str:
 
 
 def _overdue(view: ScheduleView, first: int, now: int, checks: tuple[Check, ...]) -> Why:
+    for trigger in view.definition.triggers:
+        if unread := view.unread.get(trigger.name):
+            return _unread(view, trigger, unread, checks)
     late = (now - first) / 1000
     text = f"It is due since {rfc3339(first)}, {late:.1f} s ago, and no scheduler has come by."
     if now - first > LATE_MS:

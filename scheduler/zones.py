@@ -24,6 +24,17 @@ _LONGEST_NAME = 64
 _HOST_NAMES = frozenset({"localtime", "posixrules"})
 
 
+class UnknownZone(BadInput):
+    """No zone of that name is in this machine's tz database."""
+
+
+class NoZones(MissingExtra):
+    """This machine has no tz database at all."""
+
+
+UNAVAILABLE = (UnknownZone, NoZones)
+
+
 class Stretch(NamedTuple):
     """A time with one offset: instants from `start` up to, not including, `end`, in epoch seconds.
 
@@ -93,8 +104,7 @@ class Zone:
 def zone(name: str) -> Zone:
     """The zone of that IANA name.
 
-    Raises BadInput for an unknown name, with the nearest known one, and MissingExtra when this machine
-    has no tz database at all.
+    Raises UnknownZone, with the nearest known name, and NoZones.
     """
     return Zone(name)
 
@@ -113,12 +123,12 @@ def _load(name: str) -> tzinfo:
 def _unknown(name: str) -> Exception:
     known = _known_names()
     if not known:
-        return MissingExtra(
+        return NoZones(
             f"time zone {_shown(name)} cannot be read: this machine has no tz database",
             hint=f"{install('tzdata')}; or install the operating system's tzdata package",
         )
-    nearest = _nearest(name, known)
-    return BadInput(
+    nearest = _nearest(name)
+    return UnknownZone(
         f"time zone {_shown(name)} is unknown" + (f"; did you mean {nearest!r}?" if nearest else ""),
         hint="use an IANA name such as 'Europe/Berlin' or 'UTC'",
     )
@@ -130,10 +140,11 @@ def _known_names() -> dict[str, str]:
     return {name.lower(): name for name in sorted(available_timezones())}
 
 
-def _nearest(name: str, known: dict[str, str]) -> str | None:
+@lru_cache(maxsize=256)
+def _nearest(name: str) -> str | None:
     if len(name) > _LONGEST_NAME:
         return None  # comparing takes time in proportion to the length
-    wanted = name.lower().replace(" ", "_")
+    wanted, known = name.lower().replace(" ", "_"), _known_names()
     if wanted in known:
         return known[wanted]
     close = get_close_matches(wanted, known, n=1, cutoff=0.6)

@@ -83,6 +83,7 @@ local function pause_of()
   return paused or (not known and redis.call('HGET', K.groups(), group))
 end
 
+local PLANNED = {next = true, anchor = true, pace = true, calendar = true, unread = true} -- what is planned anew
 paused = pause_of()
 for at = 1, #old, 2 do
   local kind, trigger = string.match(old[at], '^(%l+):(.*)$')
@@ -91,7 +92,7 @@ for at = 1, #old, 2 do
     if tonumber(old[at + 1]) <= now then pass_over(job_key, trigger, due[trigger]) end
   end
   if kind == 'calendar' then calendars.leave(job_key, trigger, old[at + 1]) end
-  if kind == 'next' or kind == 'anchor' or kind == 'pace' or kind == 'calendar' then redis.call('HDEL', key, old[at]) end
+  if PLANNED[kind] then redis.call('HDEL', key, old[at]) end
 end
 redis.call('HSET', key, 'revision', text(before + 1), 'digest', digest, 'definition', definition, 'stored', text(now))
 if paused then redis.call('HSET', key, 'paused', paused) else redis.call('HDEL', key, 'paused') end

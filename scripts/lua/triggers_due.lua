@@ -8,7 +8,7 @@
 --             not observed yet, from when on it runs again or 0,
 --             calendars of these triggers: flat list of name, revision and data; names of calendars with more to be planned anew,
 --             then for each: {trigger, JobKey, revision, next, definition, what it counts from or "", observed up to before or "",
---             its calendar or ""}}
+--             its calendar or "", "since scheduler" if one came by that cannot read its zone or ""}}
 -- FAILS       SCHEDULING_DISABLED
 
 local it, trouble = gate()
@@ -21,12 +21,12 @@ later = math.min(later or math.huge, it.until_ or math.huge)
 local rows, used, changed = {}, {}, {}
 
 local function read_trigger(member, trigger, job_key)
-  local revision, definition, anchor, planned, calendar = unpack(redis.call('HMGET', K.schedule(job_key), 'revision', 'definition',
-    'anchor:' .. trigger, 'next:' .. trigger, 'calendar:' .. trigger))
+  local revision, definition, anchor, planned, calendar, unread = unpack(redis.call('HMGET', K.schedule(job_key), 'revision', 'definition',
+    'anchor:' .. trigger, 'next:' .. trigger, 'calendar:' .. trigger, 'unread:' .. trigger))
   if not revision then return end
   if calendar then used[calendar] = true end
   rows[#rows + 1] = {trigger, job_key, revision, planned or '', definition, anchor or '',
-    redis.call('ZSCORE', K.observed(), member) or '', calendar or ''}
+    redis.call('ZSCORE', K.observed(), member) or '', calendar or '', unread or ''}
 end
 
 for at = 1, #due, 2 do

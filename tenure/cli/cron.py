@@ -540,6 +540,8 @@ def _fields(view: ScheduleView) -> Iterator[tuple[str, str | int]]:
         if trigger.cron:
             yield "  means", trigger.expression().describe()
         yield "  next fire", local_time(view.next_fires.get(trigger.name))
+        if unread := view.unread.get(trigger.name):
+            yield "  zone", f"not readable for scheduler {unread.scheduler}, since {local_time(unread.since)}"
         yield "  last fire", local_time(view.last_fires.get(trigger.name))
 
 
