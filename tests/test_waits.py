@@ -134,7 +134,7 @@ def test_who_waits_for_a_lease_hears_that_the_store_does_not_answer(
         result: list[BaseException | None] = []
         thread = threading.Thread(target=lambda: result.append(within(8, wait)), daemon=True)
         thread.start()
-        assert waiting.wait(5)
+        assert waiting.wait(30)
         line.silent = True
         thread.join(10)
 
@@ -184,7 +184,7 @@ def leases(ledger: Ledger) -> Leases:
 @pytest.mark.usefixtures("_impatient")
 def test_a_subscription_that_is_only_quiet_goes_on(far: Tenure, app: Tenure) -> None:
     subscription = Subscription(far.blocking_redis(), "quiet")
-    first = subscription.next(5)
+    first = subscription.next(30)
     assert first is not None
     assert first["type"] == "subscribe"
 
@@ -192,7 +192,7 @@ def test_a_subscription_that_is_only_quiet_goes_on(far: Tenure, app: Tenure) -> 
 
     publisher: Any = app.redis()
     publisher.publish("quiet", "word")
-    message = subscription.next(5)
+    message = subscription.next(30)
     assert message is not None
     assert message["data"] == b"word"
     subscription.close()
@@ -201,7 +201,7 @@ def test_a_subscription_that_is_only_quiet_goes_on(far: Tenure, app: Tenure) -> 
 @pytest.mark.usefixtures("_impatient")
 def test_a_subscription_that_falls_silent_is_noticed(far: Tenure, line: Line) -> None:
     subscription = Subscription(far.blocking_redis(), "quiet")
-    subscription.next(5)
+    subscription.next(30)
     line.silent = True
 
     assert isinstance(within(5, lambda: subscription.next(3600)), TimeoutError)
@@ -212,7 +212,7 @@ def test_a_subscription_that_falls_silent_is_noticed(far: Tenure, line: Line) ->
 def test_what_came_before_we_looked_is_read_before_a_silence_is_believed(far: Tenure, app: Tenure) -> None:
     """A process that was stopped wakes to a time-out that is long past, and to the answer in its socket."""
     subscription = Subscription(far.blocking_redis(), "quiet")
-    subscription.next(5)
+    subscription.next(30)
     time.sleep(0.15)
     assert subscription.next(0) is None, "asked"
     publisher: Any = app.redis()

@@ -110,7 +110,7 @@ def test_a_burst_ends_though_there_are_jobs_of_a_task_that_is_not_registered(
 
     process = worker(burst=True)
 
-    assert process.process.wait(30) == 0
+    assert process.process.wait(60) == 0
     assert shop.view(known).status == "succeeded"
     assert shop.view(unknown).status == "pending"
 

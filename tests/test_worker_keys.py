@@ -41,7 +41,7 @@ def test_after_a_cancel_the_next_of_the_key_starts_when_the_worker_has_stopped(
     shop.ledger.cancel(job)
     fence = shop.view(job).fence
 
-    shop.ended(behind, seconds=10)  # the lease of the first lasts a minute
+    shop.ended(behind)  # the lease of the first lasts a minute
     assert shop.view(job).fence == fence
     wait_until(
         lambda: not shop.ledger.scripts.redis.exists(shop.ledger.keys("lingering")), "nobody to linger"
@@ -63,7 +63,7 @@ def test_a_worker_that_is_killed_holds_the_key_for_its_lease_and_no_longer(
 
     assert said.verdict == "key_full"
     assert f"held by job {first} on " in said.text
-    view = shop.ended(behind, seconds=15)
+    view = shop.ended(behind)
     assert view.started_at is not None
     lost = wait_until(
         lambda: [one for one in shop.view(first).attempts if one.cause], "the loss of the first"

@@ -13,7 +13,7 @@ from tenure.lease.jobs import JobView
 from tenure.lease.payload import unpack
 from tenure.testing import wait_until
 
-from .test_worker import Shop, Start, env, lines, note, shop, worker
+from .test_worker import HINTED_S, Shop, Start, env, lines, note, shop, worker
 from .worker_process import alive
 
 __all__ = ["env", "note", "shop", "worker"]  # fixtures
@@ -149,7 +149,9 @@ def test_one_of_many_is_canceled_and_the_others_go_on(worker: Start, lane: Lane)
 
     lane.shop.ledger.cancel(first)
 
-    wait_until(lambda: ["CancelledError", "True"] in lane.said(first), "the task to be told", seconds=8)
+    wait_until(
+        lambda: ["CancelledError", "True"] in lane.said(first), "the task to be told", seconds=HINTED_S
+    )
     after = lane.make("waits")
     assert {lane.pid(after)} == pid, "the process lives on"
     lane.go()
@@ -354,12 +356,12 @@ def test_sigterm_lets_coroutines_end_and_hands_back_what_does_not(worker: Start,
     for job in jobs:
         lane.pid(job)
     process.signal(signal.SIGTERM)
-    wait_until(lambda: "stopping: 3 jobs run on" in process.said(), "the signal to be heard")
+    wait_until(lambda: "stopping: 3 jobs run on (waits " in process.said(), "the signal to be heard")
     later = lane.make("waits")
 
     lane.go()
 
-    assert process.process.wait(15) == 0
+    assert process.process.wait(60) == 0
     assert [ends(lane.shop.view(job)) for job in jobs] == [[("succeeded", None)]] * 3
     assert lane.shop.view(later).attempts == ()
 
@@ -390,5 +392,5 @@ def test_a_lane_is_replaced_after_enough_jobs_though_one_in_it_goes_on(worker: S
     assert unpack(view.result) != old
     assert lane.shop.view(long).status == "running"
     lane.shop.ledger.cancel(long)
-    wait_until(lambda: not alive(old), "the end of the old process", seconds=8)
+    wait_until(lambda: not alive(old), "the end of the old process", seconds=HINTED_S)
     assert ["CancelledError", "True"] in lane.said(long), "it was found where it is"

@@ -450,7 +450,7 @@ def listener(app: Tenure) -> Listener:
     listening = threading.Event()
     channel = wake_channel(app.settings.namespace)
     found = Listener(app.blocking_redis(), channel, frozenset({"advance"}), listening.set)
-    assert listening.wait(5)
+    assert listening.wait(60)
     return found
 
 
@@ -510,13 +510,13 @@ def test_a_loop_outlives_rounds_that_fail(
 
     loop.start()
 
-    assert duty.done.wait(5)
+    assert duty.done.wait(60)
     wait_until(lambda: loop.rounds == 3, "the last round")
     assert loop.error is None
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         "duty: the store cannot be reached"
     ]
-    assert loop.stop(5)
+    assert loop.stop(60)
 
 
 def test_a_loop_is_woken_and_stopped_in_the_middle_of_its_wait() -> None:
@@ -531,12 +531,12 @@ def test_a_loop_is_woken_and_stopped_in_the_middle_of_its_wait() -> None:
     duty = Rounds(round_, round_)
     loop = Loop(duty, "duty")
     loop.start()
-    assert waits.wait(5)
+    assert waits.wait(60)
 
     loop.wake()
 
     wait_until(lambda: len(begun) == 2, "the second round")
-    assert loop.stop(5)
+    assert loop.stop(60)
 
 
 # Heartbeats.

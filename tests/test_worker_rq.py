@@ -45,7 +45,7 @@ def rq(env: dict[str, str], tmp_path: Path) -> Iterator[Command]:
     for one in started:
         with suppress(ProcessLookupError):
             os.killpg(one.pid, signal.SIGKILL)  # a pool's workers outlive it
-        one.process.wait(10)
+        one.process.wait(60)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_rq_worker_runs_it_rq_info_sees_it_and_stop_job_cancels(
 
     def seen() -> str:
         info = rq("info")
-        assert info.process.wait(20) == 0, info.said()
+        assert info.process.wait(60) == 0, info.said()
         return info.said() if "busy" in info.said() and "1 finished" in info.said() else ""
 
     assert "w-7" in wait_until(seen, "the worker in `rq info`")
@@ -110,7 +110,7 @@ def test_rq_worker_pool_runs_workers_side_by_side_and_stops_them(rq: Command, sh
         shop.ledger.cancel(job)
     pool.signal(signal.SIGTERM)
 
-    assert pool.process.wait(20) == 0, pool.said()
+    assert pool.process.wait(60) == 0, pool.said()
 
 
 def test_kill_horse_kills_what_runs_and_the_ledger_calls_it_lost(
@@ -174,5 +174,5 @@ def test_max_jobs_is_how_many_a_worker_runs(rq: Command, shop: Shop) -> None:
 
     process = rq("worker", "--max-jobs", "3", "advance")
 
-    assert process.process.wait(20) == 0, process.said()
+    assert process.process.wait(60) == 0, process.said()
     assert sorted(shop.view(job).status for job in jobs) == ["pending"] * 2 + ["succeeded"] * 3

@@ -13,7 +13,7 @@ import pytest
 from tenure.app import Tenure
 from tenure.testing import Server, wait_until
 
-from .test_worker import Shop, first_line
+from .test_worker import HINTED_S, Shop, first_line
 from .worker_process import WorkerProcess, alive, end_all, start_worker
 
 
@@ -67,7 +67,7 @@ def test_a_canceled_job_is_ended_though_the_fork_server_is_stopped(
 
     shop.ledger.cancel(job)
 
-    wait_until(lambda: not alive(pid), "the end of the slot", seconds=5)
+    wait_until(lambda: not alive(pid), "the end of the slot", seconds=HINTED_S)
     wait_until(lambda: "the fork server does not answer" in process.said(), "the warning")
     os.kill(fork_server, signal.SIGCONT)
     shop.ended(shop.make("noop"))
@@ -82,7 +82,7 @@ def test_a_job_out_of_time_is_told_to_the_ledger_though_the_fork_server_is_stopp
     first_line(note)
     stopped(process.family()[0])
 
-    view = shop.ended(job, seconds=10)
+    view = shop.ended(job)
 
     assert [attempt.cause for attempt in view.attempts] == ["timeout"]
     assert str(view.attempts[0].error).startswith("killed:")

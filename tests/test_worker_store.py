@@ -97,7 +97,7 @@ def test_a_worker_cut_from_the_store_stops_its_jobs_before_the_lease_ends(
         first_line(note)
         os.kill(server.process.pid, signal.SIGSTOP)
 
-        wait_until(lambda: ["LeaseLost"] in lines(note), "the job to hear that its lease is lost", seconds=3)
+        wait_until(lambda: ["LeaseLost"] in lines(note), "the job to hear that its lease is lost")
     finally:
         os.kill(server.process.pid, signal.SIGCONT)
         worker.kill()

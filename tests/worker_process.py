@@ -55,10 +55,10 @@ class WorkerProcess:
     def kill(self) -> None:
         """As an out-of-memory killer or an operator does it."""
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
-    def stop(self, deadline: float = 15.0) -> int:
-        """Ask it to stop; answers its exit code."""
+    def stop(self, deadline: float = 25.0) -> int:
+        """Ask it to stop; answers its exit code. What runs for ever would hold it up for 30 s."""
         self.signal(signal.SIGTERM)
         return self.process.wait(deadline)
 

@@ -12,6 +12,7 @@ from ..lease.jobs import Lease
 from ..lease.outcome import GiveBack, Outcome, Stopped
 from ..lease.tasks import Registry
 from .clock import NEVER
+from .leaving import Leaving
 from .outbox import Outbox
 from .pool import Pool
 from .row import Row
@@ -34,6 +35,8 @@ UNKNOWN_LIMIT = 100
 class Crew:
     def __init__(self, pools: list[Pool], registry: Registry, outbox: Outbox) -> None:
         self.tally = Tally()
+        self.left = Leaving()
+        """To others, since it stops."""
         self.stopping = False
         """Whether nothing more may begin."""
         self.pools = pools
@@ -191,12 +194,22 @@ class Crew:
             self._forget(row)
         else:
             self.tally.ended(outcome)
-            self._outbox.ended(row, outcome, now)
+            self._tell(row, outcome, now)
+
+    def _tell(self, row: Row, outcome: Outcome, now: float) -> None:
+        self._outbox.ended(row, outcome, now)
+        if self.stopping:
+            self.left.saw(row.lease, outcome)
 
     @property
     def running(self) -> int:
         """How many rows the slots have."""
         return sum(len(slot.rows) for slot in self._slots.values())
+
+    @property
+    def leases(self) -> list[Lease]:
+        """Of the rows that the slots have."""
+        return [row.lease for slot in self._slots.values() for row in slot.rows.values()]
 
     @property
     def empty(self) -> bool:
@@ -241,7 +254,7 @@ class Crew:
             self._outbox.ended(row, Stopped(), time.monotonic())
 
     def _give_back(self, row: Row, *, unknown: bool = False) -> None:
-        self._outbox.ended(row, GiveBack(started=False, unknown=unknown), time.monotonic())
+        self._tell(row, GiveBack(started=False, unknown=unknown), time.monotonic())
 
     def _refuse_unknown(self, row: Row) -> None:
         task = row.lease.task

@@ -21,6 +21,7 @@ from .exchange import Exchange
 from .hearing import Hearing
 from .heartbeat import Heartbeats
 from .hints import Due, Held, Listener, Look, Stop
+from .leaving import named
 from .offers import offers_of
 from .options import WorkerOptions
 from .outbox import Outbox
@@ -101,6 +102,7 @@ class Runner:
         try:
             while not self._over(burst, max_idle_s):
                 self._turn()
+            self._say_what_is_left()
         finally:
             self._close()
 
@@ -260,7 +262,21 @@ class Runner:
             grace_s = self._options.stop_grace_ms / 1000
             self._stopping.release(now + grace_s)
             self._heartbeat_loop.wake()
-            log.info("stopping: %d jobs run on, for at most %d s", self.crew.running, grace_s)
+            log.info("stopping: %s, for at most %g s", self._what_runs(), grace_s)
         else:
-            log.info("stopping now: %d running jobs are handed back", self.crew.running)
+            log.info("stopping now: what runs is handed back: %s", named(self.crew.leases) or "nothing")
             self._stopping.kill_all(Why.RELEASED)
+
+    def _what_runs(self) -> str:
+        running = self.crew.leases
+        jobs = "1 job runs on" if len(running) == 1 else f"{len(running)} jobs run on"
+        return f"{jobs} ({named(running)})" if running else jobs
+
+    def _say_what_is_left(self) -> None:
+        if not self.crew.stopping:
+            return
+        log.info("stopped; left to other workers: %s", self.crew.left)
+        if not self._exchange.quiet:
+            log.warning(
+                "the store does not answer: what ended last is not stored, and begins again when its lease ends"
+            )
