@@ -207,12 +207,14 @@ class Rules:
 
     def _observe(self, tenant: str, call: Call[Any], _answer: Any, now: int) -> None:
         of, key, name = self.of(tenant), str(call.args["job_key"]), str(call.args["trigger"])
+        schedule = of.schedules.get(key)
+        grown = self._grown(tenant, key, name, schedule.triggers[name]) if schedule else []
         found = self._new_records(tenant, key, name)
-        if not found:
+        if not grown and not found:
             return
         assert of.disabled(now), f"{key} was observed, and its tenant is not disabled"
         one = of.schedules[key].triggers[name]
-        said = self._read(one, found)
+        said = [*grown, *self._read(one, found)]
         last = said[-1][0]
         assert last <= now
         expected = one.with_taken_out([(at, "skipped", DISABLED) for at in one.plan(one.told, last)], last)
@@ -281,6 +283,27 @@ class Rules:
             assert _month(instants[0]) == _month(instants[-1]), f"{record!r} is of two months"
             said += [(at, outcome, "" if reason == "-" else reason) for at in instants]
         return said
+
+    def _grown(self, tenant: str, key: str, name: str, one: Told) -> list[Said]:
+        """What the last record tells more than when it was read: it counts the seconds of its minute that are seen."""
+        records = self.of(tenant).records.get((key, name))
+        if not records:
+            return []
+        before = records[-1].split(" ")
+        list_key = Keys(self.namespace, tenant)(
+            "fires", month=_month(int(before[0])), trigger=name, job_key=key
+        )
+        record: str = self.redis.lindex(list_key, self._lengths[list_key] - 1).decode()
+        if record == records[-1]:
+            return []
+        now = record.split(" ")
+        assert now[:6] == before[:6], f"{records[-1]!r} has become {record!r}"
+        assert now[2] == DISABLED
+        assert int(now[6]) // MINUTE == int(now[0]) // MINUTE, f"{record!r} grew past its minute"
+        instants = one.plan(int(before[0] if before[6] == "-" else before[6]), int(now[6]))
+        assert len(instants) == int(now[7]) - int(before[7]), f"{records[-1]!r} has become {record!r}"
+        records[-1] = record
+        return [(at, "skipped", DISABLED) for at in instants]
 
     def _new_records(self, tenant: str, key: str, name: str) -> list[str]:
         keys, found = Keys(self.namespace, tenant), list[str]()

@@ -20,14 +20,15 @@ function books.same_minute(one, other)
   return math.floor(one / MINUTE_MS) == math.floor(other / MINUTE_MS)
 end
 
--- Let the newest record become what `grown` makes of it; nil: it stays. Answers whether it grew. A record keeps what it begins with.
-function books.grow(key, grown)
+function books.newest(key)
   local record = redis.pcall('LINDEX', key, -1)
-  local becomes = type(record) == 'string' and grown(record)
-  if not becomes then return false end
-  redis.call('LSET', key, -1, becomes)
+  return type(record) == 'string' and record or ''
+end
+
+-- The newest record may come to tell of more; what it begins with stays.
+function books.grow(key, record)
+  redis.call('LSET', key, -1, record)
   books.written(key, false)
-  return true
 end
 
 -- How many of its records begin with less than `number`.

@@ -40,17 +40,22 @@ function fires.pass(job_key, trigger, scheduler, reason, month, first, last, cou
   if reason ~= 'unobserved' then log.skip(job_key, trigger, reason, month, first, last, count) end
 end
 
--- The same of instants that are seen to pass. Those of one minute are one record: a trigger of seconds that nobody lets fire has
--- a record a minute, not one for each.
+local function grown(job_key, trigger, reason, month, last, count)
+  local from, why, by, many =
+    string.match(books.newest(K.fires(month, trigger, job_key)), '^(%d+) skipped (%S+) (%S+ %S+ %S+) %S+ (%d+)$')
+  if why == reason and books.same_minute(from, last) then
+    return table.concat({from, 'skipped', why, by, last, text(many + count)}, ' ')
+  end
+end
+
+-- The same of instants that are seen to pass. Those of one minute are one record and one entry: a trigger of seconds that nobody
+-- lets fire has one a minute, not one for each. (Where two triggers of a schedule take turns, each instant has its own.)
 function fires.see(job_key, trigger, scheduler, reason, month, first, last, count)
-  local grew = books.grow(K.fires(month, trigger, job_key), function (record)
-    local from, why, by, many = string.match(record, '^(%d+) skipped (%S+) (%S+ %S+ %S+) %S+ (%d+)$')
-    if why == reason and books.same_minute(from, last) then
-      return table.concat({from, 'skipped', why, by, last, text(many + count)}, ' ')
-    end
-  end)
-  if not grew then return fires.pass(job_key, trigger, scheduler, reason, month, first, last, count) end
-  log.skip_more(job_key, trigger, reason, month, first, last, count)
+  local record = grown(job_key, trigger, reason, month, last, count)
+  local entry = record and log.grown(job_key, trigger, reason, month, last, count)
+  if not entry then return fires.pass(job_key, trigger, scheduler, reason, month, first, last, count) end
+  books.grow(K.fires(month, trigger, job_key), record)
+  books.grow(K.entries(month, job_key), entry)
 end
 
 -- What is due of each trigger and is passed over, as callers work it out: from `at` on in the arguments, for each trigger its

@@ -30,15 +30,12 @@ function log.skip(job_key, trigger, reason, month, first, last, count)
   write(month, job_key, table.concat({'S', trigger, first, count == '1' and '-' or last, count, reason}, ' '))
 end
 
--- The same of instants in the minute of the newest entry, if that tells of the like: it then counts them too.
-function log.skip_more(job_key, trigger, reason, month, first, last, count)
-  local grew = books.grow(K.entries(month, job_key), function (entry)
-    local head, of, from, many, why = string.match(entry, '^(%d+ S (%S+) (%d+)) %S+ (%d+) (%S+)$')
-    if of == trigger and why == reason and books.same_minute(from, last) then
-      return table.concat({head, last, text(many + count), why}, ' ')
-    end
-  end)
-  if not grew then log.skip(job_key, trigger, reason, month, first, last, count) end
+-- What the newest entry becomes when it tells of these instants too; nil: they are not of its minute, or not of its kind.
+function log.grown(job_key, trigger, reason, month, last, count)
+  local head, of, from, many, why = string.match(books.newest(K.entries(month, job_key)), '^(%d+ S (%S+) (%d+)) %S+ (%d+) (%S+)$')
+  if of == trigger and why == reason and books.same_minute(from, last) then
+    return table.concat({head, last, text(many + count), why}, ' ')
+  end
 end
 
 local function last_words(job)
