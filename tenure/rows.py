@@ -80,8 +80,10 @@ class BoundRow:
         with self._engine.begin() as db:
             written = db.execute(update(self._table).where(mine, older).values(self._values(bound)))
             if written.rowcount == 0 and db.execute(select(clock).where(mine)).first() is None:
+                kind, name, tenant = bound.record
                 raise NoSuchRow(
-                    f"table {self._table.name} has no row for {bound.record}", hint="was it deleted?"
+                    f"table {self._table.name} has no row for {kind} {name!r:.60} of tenant {tenant}",
+                    hint="was it deleted?",
                 )
 
     def _is_record(self, bound: Bound) -> Any:

@@ -8,7 +8,7 @@ import pytest
 
 from tenure.testing import wait_until
 
-from .test_worker import Shop, Start, env, lines, note, shop, worker
+from .test_worker import Shop, Start, env, first_line, lines, note, shop, worker
 
 __all__ = ["env", "note", "shop", "worker"]  # fixtures
 
@@ -92,6 +92,20 @@ def test_the_memory_of_another_task_is_not_charged(worker: Start, shop: Shop) ->
 
     assert shop.ended(before).attempts[0].limit == "MEMORY"
     assert shop.ended(job).status == "succeeded"
+
+
+def test_the_memory_of_a_job_beside_it_in_a_lane_is_not_charged(
+    worker: Start, shop: Shop, note: Path
+) -> None:
+    beside = shop.make("greedy.beside", str(note), pool="io")
+    worker("io", slots=1)
+    first_line(note)
+
+    job = shop.make("frugal.beside", background="1", max_attempts=1, pool="io")
+
+    assert shop.ended(job).status == "succeeded"
+    Path(f"{note}.go").touch()
+    assert shop.ended(beside).status == "succeeded"
 
 
 def test_a_job_hears_what_others_in_its_call_tree_have_counted(worker: Start, shop: Shop, note: Path) -> None:

@@ -342,6 +342,18 @@ def greedy(way: str) -> int:
 def frugal() -> None: ...
 
 
+@app.background("frugal.beside", budgets=Budgets(memory="200MB"), pool="io")
+async def frugal_beside() -> None: ...
+
+
+@app.task("greedy.beside", pool="io")
+async def greedy_beside(path: str) -> None:
+    """Holds much memory in its lane until the file is there."""
+    taken = b"x" * 300_000_000
+    write(path, len(taken))
+    await until(path + ".go")
+
+
 @app.background("grows", retry=Retry(1), budgets=Budgets(tree=200))
 def grows(path: str) -> None:
     """Makes two jobs that run side by side: one counts 150 steps, then the other 100."""

@@ -88,13 +88,17 @@ def start(
 @background.command(name="list")
 @tenant_option
 @click.option("--task", help="Only runs of this task.")
+@click.option("--record", metavar="TYPE:ID", help="Only those that work for this record.")
 @click.option("--limit", type=click.IntRange(1, 100), default=50, show_default=True)
 @click.option("--cursor", help="Where the page before ended.")
 @output_option
-def list_(tenant: str, task: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
+def list_(
+    tenant: str, task: str | None, record: str | None, limit: int, cursor: str | None, as_json: bool
+) -> None:
     """List background tasks, newest first."""
+    wanted = _record(record)
     with opened() as app:
-        page = _page(app.ledger(tenant), task, limit, cursor)
+        page = _page(app.ledger(tenant), task, wanted, limit, cursor)
     if as_json:
         print_json(views.jobs_page(page, lambda one: views.background_task(one, log=False)))
         return
@@ -156,10 +160,10 @@ def _record(text: str | None) -> Record | None:
     return kind, name
 
 
-def _page(ledger: Ledger, task: str | None, limit: int, cursor: str | None) -> Page:
+def _page(ledger: Ledger, task: str | None, record: Record | None, limit: int, cursor: str | None) -> Page:
     """A page of background tasks. Those of a task that was a plain one once have other jobs between them."""
     tasks = ledger.background_tasks() if task is None else [task]
-    return list_jobs(ledger, Filters(tasks=tasks, background=True), limit=limit, cursor=cursor)
+    return list_jobs(ledger, Filters(tasks=tasks, record=record, background=True), limit=limit, cursor=cursor)
 
 
 def _get(ledger: Ledger, job_id: str) -> JobView:

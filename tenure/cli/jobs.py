@@ -9,7 +9,7 @@ import click
 
 from ..api import views
 from ..api.plain import jsonable
-from ..lease.jobs import Attempt, Deed, JobView
+from ..lease.jobs import Attempt, BoundTo, Deed, JobView
 from ..lease.payload import unpack
 from ..lease.who import whoami
 from ..scheduler.history import find_job
@@ -142,6 +142,7 @@ def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:
     yield "key", job.idempotency_key
     yield "concurrency key", job.concurrency_key or ("alone in its instance" if job.exclusive else None)
     yield from context_of(job)
+    yield "binding", _binding(job.bound, job.revision) if job.bound else None
     yield "arguments", _arguments(job)
     yield "result", _value(job.value) if job.result else None
     yield "cursor", _value(unpack(job.cursor)) if job.cursor else None
@@ -160,6 +161,18 @@ def context_of(job: JobView) -> Iterator[tuple[str, str | None]]:
     yield "work item", job.work_item
     yield "record", " ".join(job.record) if job.record else None
     yield "labels", ", ".join(f"{name}={value}" for name, value in job.labels.items()) or None
+
+
+def _binding(bound: BoundTo, revision: int) -> str:
+    """How the business row follows."""
+    if bound.superseded:
+        return f"{bound.binding}: its row tells of a later task"
+    if bound.error is not None:
+        times = "once" if bound.tries == 1 else f"{bound.tries} times"
+        return f"{bound.binding}: not written, tried {times}, and again soon: {bound.error}"
+    if bound.revision == revision:
+        return f"{bound.binding}: written"
+    return f"{bound.binding}: about to be written"
 
 
 def _named(what: str | None, more: str | None) -> str | None:

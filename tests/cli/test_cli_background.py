@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import click
@@ -10,6 +11,7 @@ import pytest
 from tenure import Tenure
 from tenure.cli.progress import describe
 from tenure.cli.watch import _plain
+from tenure.lease.bindings import Rows
 from tenure.lease.jobs import JobView, Progress
 from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.outcome import Fail, NextChunk, Succeed
@@ -284,3 +286,31 @@ def test_it_may_be_bound_to_a_record(cli: Cli, app: Tenure) -> None:
     assert (nobody.code, "may not start" in nobody.err) == (4, True)
     assert (unknown.code, "did you mean 'orders'?" in unknown.err) == (2, True)
     assert (odd.code, "order" in odd.err) == (2, True)
+
+
+def test_tasks_are_found_by_their_record_and_say_how_its_row_follows(cli: Cli, app: Tenure) -> None:
+    ledger = app.ledger()
+
+    def start(record: str) -> str:
+        return ledger.enqueue(
+            NewJob("sync", fields={"background": "1", "binding": "orders", "record": record})
+        ).id
+
+    def row(job: str) -> str:
+        return next(line for line in cli("jobs", "show", job).out.splitlines() if line.startswith("binding"))
+
+    first, other = start("order:7"), start("order:8")
+    rows = {one.task.id: one for one in Rows(ledger).take(["orders"])[0]}
+    assert row(first).endswith("orders: about to be written")
+    Rows(ledger).done([(rows[first], None), (rows[other], "OSError: the database is away")])
+    assert row(first).endswith("orders: written")
+    assert row(other).endswith(
+        "orders: not written, tried once, and again soon: OSError: the database is away"
+    )
+    newest = start("order:7")
+    assert row(first).endswith("orders: its row tells of a later task")
+
+    for record, jobs in (("order:7", [newest, first]), ("order:8", [other]), ("order:9", [])):
+        listed = cli("background", "list", "--record", record, "-o", "json")
+        assert [task["id"] for task in json.loads(listed.out)["items"]] == jobs
+    assert cli("background", "list", "--record", "order").code == 2

@@ -48,6 +48,11 @@ def test_a_task_says_which_record_it_works_for(client: TestClient) -> None:
 
     assert client.get(f"/background-tasks/{task['id']}").json()["record"] == {"type": "order", "id": "4711"}
     assert client.get(f"/jobs/{task['id']}").json()["record"] == {"type": "order", "id": "4711"}
+    for place in ("/background-tasks", "/jobs"):
+        found = [
+            client.get(place, params={"record": f"order:{order}"}).json()["items"] for order in (4711, 4712)
+        ]
+        assert [[one["id"] for one in items] for items in found] == [[task["id"]], []]
     for odd, wrong in (
         ("order:4711", ["/record"]),
         ({"type": "order"}, ["/record/id"]),

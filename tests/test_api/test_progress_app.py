@@ -136,6 +136,18 @@ def test_the_stream_shows_each_change_and_ends_with_the_task(site: Site, hand: H
     assert again.status_code == 204
 
 
+def test_a_user_may_wait_for_news_without_a_stream(site: Site, hand: Hand) -> None:
+    place = f"/my/tasks/tasks/{site.start()}"
+    seen = site.client.get(place).json()
+
+    assert site.client.get(place, params={"waitMs": 20, "since": seen["revision"]}).json() == seen
+    hand.take()
+    assert (
+        site.client.get(place, params={"waitMs": 60_000, "since": seen["revision"]}).json()["status"]
+        == "running"
+    )
+
+
 def test_a_stream_ends_after_some_minutes_so_that_its_user_is_asked_again(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
