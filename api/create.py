@@ -113,6 +113,7 @@ def routes(app: App, hub: Hub) -> list[BaseRoute]:
         resource("/schedules/{job_key}/pause", post=schedules.pause),
         resource("/schedules/{job_key}/resume", post=schedules.resume),
         resource("/schedules/{job_key}/run", post=schedules.run),
+        resource("/schedules/{job_key}/backfill", post=schedules.backfill),
         resource("/schedules/{job_key}/dry-run", post=schedules.dry_run),
         resource("/schedules/{job_key}/next", get=schedules.next),
         resource("/schedules/{job_key}/fires", get=schedules.fires),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..lease.instants import from_ms
 from ..lease.payload import unpack_args
+from ..scheduler.backfill import Missed
 from ..scheduler.cron_words import Language
 from ..scheduler.definition import Definition
 from ..scheduler.dry_run import Decision, DryRun
@@ -142,6 +143,16 @@ def log_entry(one: LogEntry) -> Json:
         "createTime": instant(one.created_at),
     }
     return entry if one.until is None else {**entry, "until": instant(one.until), "count": one.count}
+
+
+def missed(one: Missed) -> Json:
+    """A planned instant that did not run, and what its record says."""
+    return {
+        "trigger": one.trigger,
+        "fireTime": instant(one.instant),
+        "revision": one.revision,
+        "outcome": one.outcome,
+    }
 
 
 def dry_run(found: DryRun) -> Json:

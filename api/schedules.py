@@ -11,6 +11,7 @@ from starlette.responses import Response
 from ..lease import cursors
 from ..lease.instants import parse_instant
 from ..lease.requests import epoch_ms
+from ..scheduler.backfill import FASTEST, RATE, backfill, backfill_plan
 from ..scheduler.calendar_store import Calendars
 from ..scheduler.dry_run import check_outage, dry_run
 from ..scheduler.execution_log import LONGEST, check_month, check_position
@@ -20,7 +21,7 @@ from ..scheduler.pausing import pause, resume, run
 from ..scheduler.plan import month
 from ..scheduler.preview import preview
 from ..scheduler.put import Put
-from ..scheduler.schedules import Schedules, check_trigger_name
+from ..scheduler.schedules import COMES_BACK, Schedules, check_trigger_name
 from ..scheduler.why import why
 from ..scripts.errors import NotFound, StalePlan
 from . import schedule_views, views
@@ -44,6 +45,7 @@ from .schedule_body import (
 from .who import who
 
 PUT = (*PARTS, "tenant", "reason")
+BACKFILL = ("from", "to", "trigger", "rate", "dryRun", "tenant", "reason")
 PATCH_TRIES = 5
 log = logging.getLogger("tenure.api")
 
@@ -139,16 +141,20 @@ class ScheduleResource:
         return answer(schedule_views.schedule(view), status, ETag=etag(view.revision), location=place)
 
     def delete(self, request: Request) -> Response:
-        """Delete a schedule; what it has fired stays."""
+        """Delete a schedule; what it has fired stays. Of one that code declares, say that it comes back."""
         key = _job_key(request)
         query = Fields.of_query(request.query_params.multi_items(), ("tenant", "reason"))
         tenant, reason = query.tenant(), query.text("reason")
         query.done()
         with asked_for(request):
-            found = self._of(tenant).delete(key, expected_revision=expected_revision(request))
-        if not found:
+            deleted = self._of(tenant).delete(
+                key, expected_revision=expected_revision(request), by=who(request), reason=reason or ""
+            )
+        if deleted is None:
             raise NotFound(f"schedule {str(key)!r} is not stored in tenant {tenant}", hint="GET /schedules")
         log.info("schedule %s is deleted: %s", key, escaped(reason or "no reason given"))
+        if deleted.declared:
+            return answer({"jobKey": str(key), "declared": True, "hint": COMES_BACK})
         return Response(status_code=204)
 
     def preview(self, request: Request, body: bytes) -> Response:
@@ -206,14 +212,36 @@ class ScheduleResource:
         """Make a job of it by hand, now or for a planned instant."""
         key, fields = _job_key(request), Fields.of_body(body, ("tenant", "reason", "trigger", "fireTime"))
         tenant, trigger, at = fields.tenant(), fields.text("trigger"), None
-        fields.text("reason")
+        reason = fields.text("reason") or ""
         if (text := fields.text("fireTime")) is not None:
             with fields.checking("fireTime"):
                 at = epoch_ms(parse_instant(text, what="fireTime"), what="fireTime")
         fields.done()
-        job_id = run(self._of(tenant), key, trigger=trigger, at=at, by=who(request))
+        schedules = self._of(tenant)
+        with asked_for(request):
+            expected = seen_revision(request, lambda: schedules.get(key).revision)
+            job_id = run(
+                schedules, key, trigger=trigger, at=at, by=who(request), reason=reason, expected=expected
+            )
+        log.info("schedule %s is run by hand: %s", key, escaped(reason or "no reason given"))
         place = link(request, ("jobs", job_id), {"tenant": tenant})
         return answer({"jobId": job_id, "jobKey": str(key)}, 202, location=place)
+
+    def backfill(self, request: Request, body: bytes) -> Response:
+        """Make jobs for planned instants of the past that did not run; with `dryRun`, only say which those are."""
+        key, fields = _job_key(request), Fields.of_body(body, BACKFILL)
+        tenant, trigger, dry = fields.tenant(), fields.text("trigger"), fields.flag("dryRun")
+        rate, reason = fields.number("rate", RATE, 1, FASTEST), fields.text("reason") or ""
+        span = _span(fields, "from", "to")
+        fields.done()
+        assert span is not None
+        schedules = self._of(tenant)
+        if dry:
+            plan = backfill_plan(schedules, key, *span, trigger=trigger)
+            return answer(views.page([schedule_views.missed(one) for one in plan], None))
+        done = backfill(schedules, key, *span, trigger=trigger, rate=rate, by=who(request), reason=reason)
+        log.info("schedule %s is backfilled: %s", key, escaped(reason or "no reason given"))
+        return answer({"jobKey": str(key), "made": [*done.made], "there": [*done.there]}, 202)
 
     def next(self, request: Request) -> Response:
         """Its next planned fires, and what changes of the clocks do to it in the year from now on."""
@@ -285,16 +313,19 @@ def _job_key(request: Request) -> JobKey:
 
 
 def _outage(fields: Fields) -> tuple[int, int] | None:
-    part, found = fields.part("outage", ("from", "until")), dict[str, int]()
-    if part is None:
-        return None
-    for name in ("from", "until"):
-        text = part.needed_text(name)
-        if text:
-            with part.checking(name):
-                found[name] = epoch_ms(parse_instant(text, what=name), what=name)
-    if len(found) < 2:
-        return None
-    with fields.checking("outage"):
-        check_outage(found["from"], found["until"])
-    return found["from"], found["until"]
+    part = fields.part("outage", ("from", "until"))
+    span = None if part is None else _span(part, "from", "until")
+    if span:
+        with fields.checking("outage"):
+            check_outage(*span)
+    return span
+
+
+def _span(fields: Fields, first: str, last: str) -> tuple[int, int] | None:
+    """Two instants; None if one is missing or wrong, which is noted."""
+    found: list[int] = []
+    for name in (first, last):
+        if text := fields.needed_text(name):
+            with fields.checking(name):
+                found.append(epoch_ms(parse_instant(text, what=name), what=name))
+    return (found[0], found[1]) if len(found) == 2 else None

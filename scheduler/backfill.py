@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..lease.ids import fire_id
+from ..lease.who import check_word
 from ..scripts.errors import BadInput
 from .calendar_store import Calendars
 from .definition import Definition
@@ -17,6 +18,7 @@ from .times import Times
 from .trigger import Trigger, names_of
 
 MOST = 1_000
+RATE, FASTEST = 10, 200
 BATCH = 100
 
 
@@ -44,7 +46,8 @@ def backfill_plan(
     """The planned instants from `start` up to before `end` (epoch ms) that did not run and that no backfill has made a
     job for, oldest first. Named calendars are taken as they stand now.
 
-    Raises NotFound, BadInput for a range that is not past or has over 1,000 planned instants.
+    Raises NotFound, BadInput for a range that is not past or has over 1,000 planned instants, and for a trigger that
+    the schedule never had.
     """
     key = JobKey.parse(job_key)
     plan = _planned(schedules, key, start, end, trigger)
@@ -59,16 +62,18 @@ def backfill(
     end: int,
     *,
     trigger: str | None = None,
-    rate: int = 10,
+    rate: int = RATE,
     by: str = "",
+    reason: str = "",
 ) -> Backfilled:
     """Make a job for each instant of the plan, `rate` of them due in a second, after all live work. The same again
     makes none twice, as long as the ledger has the first. The fire records stay as they are.
 
     Raises as `backfill_plan`, and SchedulingDisabled.
     """
-    if not 1 <= rate <= 200:
-        raise BadInput(f"rate {rate} is out of range: 1 to 200 a second", hint="the default is 10")
+    if not 1 <= rate <= FASTEST:
+        raise BadInput(f"rate {rate} is out of range: 1 to {FASTEST} a second", hint=f"the default is {RATE}")
+    check_word(by, reason)
     key = JobKey.parse(job_key)
     definitions = {one.number: one.definition for one in schedules.revisions(key)}
     planned = {_id(schedules, key, one): one for one in _planned(schedules, key, start, end, trigger)}
@@ -85,6 +90,7 @@ def backfill(
                 id_,
                 one.instant,
                 by=by,
+                reason=reason,
                 after_ms=(at + nth) * 1000 // rate,
                 priority=LOWEST_PRIORITY,
             )
@@ -104,9 +110,17 @@ def _planned(
             f"the range from {start} to {end} is not a stretch of the past (now is {now})",
             hint="give a start before the end, and an end that has passed",
         )
-    view = schedules.get(key)
+    view, revisions = schedules.get(key), schedules.revisions(key)
+    names = {
+        one.name for revision in revisions if revision.definition for one in revision.definition.triggers
+    }
+    if trigger is not None and trigger not in names:
+        raise BadInput(
+            f"trigger {trigger!r:.60} is none of {key}, now or before",
+            hint=f"they are: {', '.join(sorted(names))}",
+        )
     found: list[Missed] = []
-    for revision, low, high in _in_force(schedules.revisions(key), start, end):
+    for revision, low, high in _in_force(revisions, start, end):
         for one in _needed(revision.definition).triggers:
             if trigger in (None, one.name):
                 calendars = Calendars(schedules.ledger).named(names_of([one]))

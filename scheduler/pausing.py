@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..lease.ids import new_id
+from ..lease.who import check_word
 from ..scripts import Call
 from ..scripts.errors import BadInput, NotFound
 from ..scripts.loader import Arg
@@ -57,12 +58,16 @@ def run(
     trigger: str | None = None,
     at: int | None = None,
     by: str = "",
+    reason: str = "",
+    expected: int | None = None,
 ) -> str:
     """Make a job of the schedule now, for the planned instant `at` (epoch ms) of a trigger or, without one, for this
     moment; answers its id. It leaves the plan and the fire records as they are.
 
-    Raises NotFound, BadInput for an instant that is not planned, SchedulingDisabled.
+    Raises NotFound, BadInput for an instant that is not planned, SchedulingDisabled, StalePlan when `expected` is not
+    the stored revision.
     """
+    check_word(by, reason)
     key = JobKey.parse(job_key)
     view = schedules.get(key)
     names = [one.name for one in view.definition.triggers]
@@ -75,7 +80,10 @@ def run(
         raise BadInput(
             f"{at} is no planned instant of trigger {chosen.name!r} of {key}", hint=f"tenure cron next {key}"
         )
-    call = run_call(schedules, key, view.definition, chosen.name, new_id(), at, by=by)
+    seen = "" if expected is None else expected
+    call = run_call(
+        schedules, key, view.definition, chosen.name, new_id(), at, by=by, reason=reason, expected=seen
+    )
     ((id_, _),) = schedules.make([call])
     return id_
 
@@ -89,6 +97,8 @@ def run_call(
     at: int | None,
     *,
     by: str,
+    reason: str = "",
+    expected: Arg = "",
     after_ms: int = 0,
     priority: int | None = None,
 ) -> Call[Any]:
@@ -106,6 +116,8 @@ def run_call(
         "task": definition.task,
         "pool": definition.pool,
         "by": by,
+        "reason": reason,
+        "expected": expected,
     }
     rest = [part for pair in fields.items() for part in pair]
     return Call("schedule_run", schedules.ledger.keys.home, args, tuple, rest)

@@ -15,6 +15,7 @@ from ..lease.rates import NO_RATE
 from ..lease.requests import Options, row_fields
 from ..lease.tasks import Task
 from ..lease.views import pairs
+from ..lease.who import check_word
 from ..scripts import Call
 from ..scripts.errors import BadInput, Conflict, NotFound, StalePlan, TenureError
 from ..scripts.loader import Arg, texts
@@ -39,6 +40,11 @@ _TRIGGER = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 MOST_RECORDS = 10_000
 DEFAULT_TRIGGER = "default"
 PUT_TRIES = 5
+COMES_BACK = (
+    "its code still declares it: it comes back with the next registration, when a scheduler starts. "
+    "Take it out of the code, or pause it instead, which a registration leaves as it is"
+)
+"""What is said of a deleted schedule that code declares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,9 @@ class ScheduleView:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What a schedule became at `at` (epoch ms), by `put`, `pause` or `resume`; a definition only if that changed."""
+    """What became of a schedule at `at` (epoch ms), by the verb `put`, `pause`, `resume` or `delete`; a definition only
+    if that changed.
+    """
 
     number: int
     at: int
@@ -113,6 +121,15 @@ class Revision:
     by: str
     reason: str
     definition: Definition | None
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A schedule was there and is deleted. What code declares (`declared`) is stored again when a scheduler starts, or
+    whoever else registers it.
+    """
+
+    declared: bool
 
 
 Rows = tuple[Gate, Sequence[tuple[str, Stored]]]
@@ -205,7 +222,9 @@ class Schedules:
         return self._put(key, view.code, None, None, False, by, reason)
 
     def revisions(self, job_key: JobKey | str) -> Sequence[Revision]:
-        """The newest 100 revisions of a schedule, newest first. Raises NotFound."""
+        """The newest 100 revisions of a schedule, newest first; of a deleted one, who deleted it, and why, as long as
+        it has fire records. Raises NotFound.
+        """
         key = JobKey.parse(job_key)
         call: Call[Any] = Call("revisions_read", self.ledger.keys.home, {"job_key": str(key)}, _as_is)
         found = sorted(
@@ -280,17 +299,34 @@ class Schedules:
             if one.anchored
         }
 
-    def delete(self, job_key: JobKey | str, *, expected_revision: int | None = None) -> bool:
-        """Delete a schedule; answers whether there was one. What it has fired stays, jobs and records.
+    def delete(
+        self,
+        job_key: JobKey | str,
+        *,
+        expected_revision: int | None = None,
+        by: str = "",
+        reason: str = "",
+    ) -> Deleted | None:
+        """Delete a schedule; None if there was none. What it has fired stays, jobs and records, and with them who
+        deleted it, and why (`revisions`).
 
         An instant that is due and not fired yet is recorded as skipped, `deleted`. Raises StalePlan when
         `expected_revision` is not the stored one.
         """
         key, token = JobKey.parse(job_key), new_token()
-        now = month(self.ledger.index.now_ms())
-        (found,) = self.change(key, "schedule_delete", "deleted", expected_revision, token=token, month=now)
+        check_word(by, reason)
+        found, declared = self.change(
+            key,
+            "schedule_delete",
+            "deleted",
+            expected_revision,
+            token=token,
+            month=month(self.ledger.index.now_ms()),
+            by=" ".join(by.split()),
+            reason=reason,
+        )
         self.ledger.index.declared(drop=[self._member(key)])
-        return found == "1"
+        return Deleted(declared == "1") if found == "1" else None
 
     def change(
         self, key: JobKey, script: str, skipped: str, expected_revision: int | None, **args: Arg

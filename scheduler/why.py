@@ -72,9 +72,11 @@ def _deleted(schedules: Schedules, key: JobKey, at: int, trigger: str | None) ->
         return None
     found = _recorded(schedules, key, at, record)
     logs = f"tenure cron logs {key} --month {month(at)}"
+    ends = [one for one in schedules.revisions(key) if one.verb == "delete"][:1]
+    how = "".join(f": {rfc3339(one.at)}{_by(one.by)}{_because(one.reason)}" for one in ends)
     found = replace(
         found,
-        text=f"{found.text} The schedule is deleted since.",
+        text=f"{found.text} The schedule is deleted since{how}.",
         checks=(*found.checks, Check("stored", "no", "the schedule is deleted")),
         do=(logs,) if record.job_id is None else (*found.do, logs),
     )

@@ -231,10 +231,16 @@ TENANT_KEYS = (
         "s:{job_key}",
         "hash",
         "a schedule: revision, definition, its last job; by trigger next and last fires, what it counts from, its "
-        "calendar",
+        "calendar, who could not read its zone",
         "delete",
     ),
-    Key("revisions", "sr:{job_key}", "hash", "the newest 100 revisions of a schedule", "delete"),
+    Key(
+        "revisions",
+        "sr:{job_key}",
+        "hash",
+        "the newest 100 revisions of a schedule; of a deleted one that has records, its end",
+        "delete; the end 400 days after it",
+    ),
     Key(
         "recorded",
         "rt:{job_key}",

@@ -13,7 +13,7 @@ from .lease.tasks import Task
 from .lease.who import who
 from .lease.why import Why
 from .scheduler import pausing
-from .scheduler.backfill import Backfilled, Missed, backfill, backfill_plan
+from .scheduler.backfill import RATE, Backfilled, Missed, backfill, backfill_plan
 from .scheduler.cron import Dst
 from .scheduler.definition import check_overlap
 from .scheduler.dry_run import DryRun, dry_run
@@ -203,13 +203,23 @@ class ScheduleBook:
         )
 
     def delete(
-        self, job_key: JobKey | str, tenant: str = "default", *, expected_revision: int | None = None
+        self,
+        job_key: JobKey | str,
+        tenant: str = "default",
+        *,
+        reason: str = "",
+        by: str | None = None,
+        expected_revision: int | None = None,
     ) -> bool:
         """Delete a schedule, so that it fires no more; answers whether there was one. See Schedules.delete.
 
-        One that `@app.cron` declares comes back with the next scheduler that starts: take it out of the code first.
+        One that `@app.cron` declares comes back with the next registration (a scheduler starts, or `declare()` is
+        called): take it out of the code first, or pause it instead, which a registration leaves as it is.
         """
-        return self.of(tenant).delete(job_key, expected_revision=expected_revision)
+        deleted = self.of(tenant).delete(
+            job_key, expected_revision=expected_revision, by=who(by), reason=reason
+        )
+        return deleted is not None
 
     def pause(
         self,
@@ -253,15 +263,26 @@ class ScheduleBook:
         *,
         trigger: str | None = None,
         at: datetime | None = None,
+        reason: str = "",
         by: str | None = None,
         tenant: str = "default",
+        expected_revision: int | None = None,
     ) -> str:
         """Make a job of a schedule now, or for a planned instant of it, by hand; answers its id. Plan and records stay.
 
-        Raises BadInput for an instant that is not planned, SchedulingDisabled.
+        Raises BadInput for an instant that is not planned, SchedulingDisabled, StalePlan when `expected_revision` is
+        not the stored one.
         """
         instant = None if at is None else epoch_ms(at, what="at")
-        return pausing.run(self.of(tenant), job_key, trigger=trigger, at=instant, by=who(by))
+        return pausing.run(
+            self.of(tenant),
+            job_key,
+            trigger=trigger,
+            at=instant,
+            by=who(by),
+            reason=reason,
+            expected=expected_revision,
+        )
 
     def backfill(
         self,
@@ -270,7 +291,8 @@ class ScheduleBook:
         end: datetime,
         *,
         trigger: str | None = None,
-        rate: int = 10,
+        rate: int = RATE,
+        reason: str = "",
         by: str | None = None,
         dry_run: bool = False,
         tenant: str = "default",
@@ -283,7 +305,7 @@ class ScheduleBook:
         low, high = epoch_ms(start, what="start"), epoch_ms(end, what="end")
         if dry_run:
             return backfill_plan(schedules, job_key, low, high, trigger=trigger)
-        return backfill(schedules, job_key, low, high, trigger=trigger, rate=rate, by=who(by))
+        return backfill(schedules, job_key, low, high, trigger=trigger, rate=rate, by=who(by), reason=reason)
 
     def dry_run(
         self,

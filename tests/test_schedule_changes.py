@@ -194,7 +194,9 @@ def test_nothing_is_left_of_a_deleted_schedule_but_its_records(
     Schedules(ledger.at(FIRST + 1)).delete(KEY)
 
     left = {name.split(":")[2] for name in store.dump() if KEY in name}
-    assert left == {"f", "rt", "log"}, "its fire records, by trigger, and its task's jobs"
+    assert left == {"f", "rt", "log", "sr"}, "its fire records, by trigger, its task's jobs, and its end"
+    assert [one.verb for one in Schedules(ledger).revisions(KEY)] == ["delete"]
+    assert 0 < store.redis.ttl(ledger.keys("revisions", job_key=KEY)) <= 400 * 86_400
     assert not store.redis.exists(ledger.keys("triggers"))
     assert not store.redis.exists(ledger.keys("schedules"))
 

@@ -525,7 +525,7 @@ def test_an_instant_that_comes_due_during_a_deletion_has_its_record(
 
     def keep(call: Call[Any]) -> Any:
         prepared.append(call)
-        return ["1", "", "0"]
+        return ["1", "", "", "0"]
 
     for moment in (early, at(ledgers, FIRST).of("acme")):
         with pytest.MonkeyPatch.context() as patch:

@@ -8,19 +8,25 @@
 -- ARGV task     text  what to run
 -- ARGV pool     text  where
 -- ARGV by       text  who
+-- ARGV reason   text  why
+-- ARGV expected text  the revision that is run; empty: whichever
 -- REST field value    of the job's row
 -- GIVES         {id, news: {pool, due, version}, "1" if this call made it or ""}
--- FAILS         NOT_FOUND SCHEDULING_DISABLED
+-- FAILS         NOT_FOUND STALE_PLAN SCHEDULING_DISABLED
 
 if redis.call('EXISTS', K.row(id)) == 1 then return {id, {}, ''} end
-if redis.call('EXISTS', K.schedule(job_key)) == 0 then return refuse('NOT_FOUND', 'schedule ' .. job_key .. ' is not stored') end
+local revision = redis.call('HGET', K.schedule(job_key), 'revision')
+if not revision then return refuse('NOT_FOUND', 'schedule ' .. job_key .. ' is not stored') end
+if expected ~= '' and expected ~= revision then
+  return refuse('STALE_PLAN', 'schedule ' .. job_key .. ' is at revision ' .. revision .. ', not ' .. expected)
+end
 local it, trouble = gate()
 if not it then return refuse('SCHEDULING_DISABLED', trouble) end
 if it.disabled then return refuse('SCHEDULING_DISABLED', 'scheduling of tenant ' .. tenant .. ' is disabled') end
 
 local job = create(id, task, pool, now + after, {unpack(ARGV, FIRST)})
 set(job, 'fire_time', instant == '' and text(now) or instant)
-put_blob(job, 'reason', by == '' and 'run by hand' or 'run by hand by ' .. by)
+put_blob(job, 'reason', 'run by hand' .. (by == '' and '' or ' by ' .. by) .. (reason == '' and '' or ': ' .. reason))
 save(job)
 announce(job)
 return {id, news(), '1'}

@@ -20,8 +20,8 @@ from ..lease.instants import parse_instant
 from ..lease.jobs import FIRE
 from ..lease.requests import epoch_ms
 from ..lease.who import whoami
+from ..scheduler.backfill import FASTEST, RATE, backfill_plan
 from ..scheduler.backfill import backfill as make_backfill
-from ..scheduler.backfill import backfill_plan
 from ..scheduler.calendar_store import Calendars
 from ..scheduler.cron import CronExpression, Dst
 from ..scheduler.dry_run import Decision, dry_run
@@ -31,7 +31,7 @@ from ..scheduler.fire_record import Fire
 from ..scheduler.job_key import JobKey
 from ..scheduler.misfire import read_misfire
 from ..scheduler.plan import month as month_of
-from ..scheduler.schedules import DEFAULT_TRIGGER, Schedules, ScheduleView, check_trigger_name
+from ..scheduler.schedules import COMES_BACK, DEFAULT_TRIGGER, Schedules, ScheduleView, check_trigger_name
 from ..scheduler.times import Odd
 from ..scheduler.trigger import Trigger
 from ..scheduler.upcoming import ClockChange, clock_changes
@@ -233,17 +233,20 @@ def _store(
 @click.argument("job_key", metavar="JOBKEY")
 @tenant_option
 @click.option("--revision", type=click.IntRange(1), help="Only if it is still at this revision.")
-def delete(job_key: str, tenant: str, revision: int | None) -> None:
+@click.option("--reason", default="", help="Kept as long as its fire records.")
+def delete(job_key: str, tenant: str, revision: int | None, reason: str) -> None:
     """Delete a schedule: it fires no more. Its jobs and fire records stay.
 
-    One that @app.cron declares is stored again when the next scheduler starts: take it out of the code first.
+    One that @app.cron declares comes back with the next registration: take it out of the code first, or pause it.
     """
     with opened() as app:
-        if not app.schedules.delete(job_key, tenant=tenant, expected_revision=revision):
-            raise NotFound(
-                f"schedule {job_key!r:.200} is not stored in tenant {tenant}", hint="tenure cron list"
-            )
+        schedules = app.schedules.of(tenant)
+        deleted = schedules.delete(job_key, expected_revision=revision, by=whoami(), reason=reason)
+    if deleted is None:
+        raise NotFound(f"schedule {job_key!r:.200} is not stored in tenant {tenant}", hint="tenure cron list")
     say(f"schedule {job_key} of tenant {tenant} is deleted")
+    if deleted.declared:
+        say(f"warning: {COMES_BACK}")
 
 
 @cron.command()
@@ -280,12 +283,25 @@ def _turned(job_key: str | None, group: str | None, done: str, many: int) -> str
 @click.argument("job_key", metavar="JOBKEY")
 @click.option("--at", metavar="INSTANT", help="For this planned instant of it, like 2026-12-24T18:00:00Z.")
 @click.option("--trigger", help="Of this trigger; else of its first.")
+@click.option("--reason", default="", help="Kept with the job.")
+@click.option("--revision", type=click.IntRange(1), help="Only if it is still at this revision.")
 @tenant_option
-def run(job_key: str, at: str | None, trigger: str | None, tenant: str) -> None:
+def run(
+    job_key: str, at: str | None, trigger: str | None, reason: str, revision: int | None, tenant: str
+) -> None:
     """Make a job of a schedule now, by hand. Its plan and its fire records stay as they are."""
     instant = None if at is None else parse_instant(at, what="--at")
     with opened() as app:
-        click.echo(app.schedules.run(job_key, trigger=trigger, at=instant, by=whoami(), tenant=tenant))
+        job_id = app.schedules.run(
+            job_key,
+            trigger=trigger,
+            at=instant,
+            reason=reason,
+            by=whoami(),
+            tenant=tenant,
+            expected_revision=revision,
+        )
+    click.echo(job_id)
 
 
 @cron.command()
@@ -294,14 +310,15 @@ def run(job_key: str, at: str | None, trigger: str | None, tenant: str) -> None:
 @click.option("--to", "end", metavar="INSTANT", required=True, help="Up to before this one.")
 @click.option("--trigger", help="Of this trigger; else of all.")
 @click.option(
-    "--rate", type=click.IntRange(1, 200), default=10, show_default=True, help="Jobs due in a second."
+    "--rate", type=click.IntRange(1, FASTEST), default=RATE, show_default=True, help="Jobs due in a second."
 )
 @click.option(
     "--apply", is_flag=True, help="Make the jobs; without it, only show which instants did not run."
 )
+@click.option("--reason", default="", help="Kept with the jobs.")
 @tenant_option
 def backfill(
-    job_key: str, start: str, end: str, trigger: str | None, rate: int, apply: bool, tenant: str
+    job_key: str, start: str, end: str, trigger: str | None, rate: int, apply: bool, reason: str, tenant: str
 ) -> None:
     """Make jobs for planned instants of the past that did not run, by the revision in force at each.
 
@@ -314,7 +331,9 @@ def backfill(
     with opened() as app:
         schedules = app.schedules.of(tenant)
         if apply:
-            done = make_backfill(schedules, job_key, low, high, trigger=trigger, rate=rate, by=whoami())
+            done = make_backfill(
+                schedules, job_key, low, high, trigger=trigger, rate=rate, by=whoami(), reason=reason
+            )
             there = f"; {len(done.there)} were there already" if done.there else ""
             say(f"{len(done.made)} jobs are made, {rate} of them due in a second{there}")
             return

@@ -82,13 +82,32 @@ def test_the_log_of_a_schedule_is_shown_page_by_page(cli: Cli, stored: Tenure) -
 
 def test_a_schedule_is_deleted(cli: Cli, stored: Tenure) -> None:
     refused = cli("cron", "delete", "tick", "--revision", "7")
-    gone = cli("cron", "delete", "tick")
+    ran = cli("cron", "run", "tick", "--reason", "a try", "--revision", "1")
+    stale = cli("cron", "run", "tick", "--revision", "7")
+    gone = cli("cron", "delete", "tick", "--reason", "too loud")
     again = cli("cron", "delete", "tick")
 
-    assert (refused.code, gone.code, again.code) == (4, 0, 3)
+    assert (refused.code, ran.code, stale.code, gone.code, again.code) == (4, 0, 4, 0, 3)
+    assert stored.ledger().get(ran.out.strip()).reason.endswith(": a try")
     assert (gone.out, gone.err) == ("", "schedule tick of tenant default is deleted\n")
     assert "tick" in again.err
     assert [str(view.job_key) for view in stored.schedules.list()] == ["reports.daily"]
+
+
+def test_of_a_deleted_schedule_that_code_declares_it_is_said_that_it_comes_back(
+    cli: Cli, app: Tenure
+) -> None:
+    app.cron("reports.nightly", "0 30 1 * * ?")(lambda: None)
+    app.schedules.declare()
+
+    gone = cli("cron", "delete", "reports.nightly", "--reason", "too loud")
+
+    assert gone.code == 0
+    assert gone.err.startswith("schedule reports.nightly of tenant default is deleted\nwarning: ")
+    assert "it comes back with the next registration" in gone.err
+    assert "pause it" in gone.err
+    app.schedules.declare()
+    assert app.schedules.get("reports.nightly").declared
 
 
 def test_fires_are_listed_page_by_page_also_of_a_deleted_schedule(cli: Cli, stored: Tenure) -> None:

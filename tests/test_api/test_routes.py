@@ -59,6 +59,7 @@ TABLE: dict[str, dict[str, int]] = {
     "/schedules/{job_key}/pause": {"POST": 404},
     "/schedules/{job_key}/resume": {"POST": 404},
     "/schedules/{job_key}/run": {"POST": 404},
+    "/schedules/{job_key}/backfill": {"POST": 400},
     "/schedules/{job_key}/dry-run": {"POST": 404},
     "/schedules/{job_key}/next": {"GET": 404, "HEAD": 404},
     "/schedules/{job_key}/fires": {"GET": 404, "HEAD": 404},

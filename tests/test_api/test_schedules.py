@@ -305,6 +305,91 @@ def test_a_schedule_is_deleted(client: TestClient) -> None:
     assert (made.status_code, made.headers["etag"]) == (201, '"2"'), "an old ETag never fits again"
 
 
+def test_of_a_deleted_schedule_that_code_declares_it_is_said_that_it_comes_back(
+    client: TestClient, app: Tenure
+) -> None:
+    app.cron("reports.nightly", "0 30 1 * * ?")(lambda: None)
+    app.schedules.declare()
+
+    gone = client.delete(URL)
+
+    assert gone.status_code == 200
+    assert (gone.json()["jobKey"], gone.json()["declared"]) == ("reports.nightly", True)
+    assert "comes back with the next registration" in gone.json()["hint"]
+    assert client.get(URL).status_code == 404
+
+
+def test_who_deleted_a_schedule_that_has_fired_is_known_as_long_as_its_records(
+    client: TestClient, app: Tenure
+) -> None:
+    now = app.ledgers().index.take(FIRE, 0).now_ms
+    early = Schedules(app.ledger().at(now - 3_600_000))
+    early.put("minutely", Task("reports.daily", lambda: None), [Trigger("default", "0 * * * * ?")])
+
+    client.delete("/schedules/minutely?reason=too%20loud")
+
+    (end,) = app.schedules.revisions("minutely")
+    assert (end.verb, end.reason, end.definition) == ("delete", "too loud", None)
+    assert end.by
+    due = -(-(now - 3_600_000) // 60_000) * 60_000
+    why = client.get("/schedules/minutely/why", params={"at": instant(due)}).json()
+    assert f"by {end.by} (too loud)" in why["text"]
+    early.put("minutely", Task("reports.daily", lambda: None), [Trigger("default", "0 0 * * * ?")])
+    assert [one.verb for one in app.schedules.revisions("minutely")] == ["put", "delete"]
+
+
+def test_a_backfill_makes_what_its_dry_run_shows(client: TestClient, app: Tenure) -> None:
+    now = app.ledgers().index.take(FIRE, 0).now_ms
+    early = Schedules(app.ledger().at(now - 3_600_000))
+    early.put("minutely", app.registry.get("reports.daily"), [Trigger("default", "0 * * * * ?")])
+    url, span = (
+        "/schedules/minutely/backfill",
+        {"from": instant(now - 1_200_000), "to": instant(now - 900_000)},
+    )
+
+    plan = client.post(url, json={**span, "dryRun": True})
+    made = client.post(url, json={**span, "rate": 5, "reason": "the disk was full"})
+    again = client.post(url, json=span)
+
+    items = plan.json()["items"]
+    assert [(one["trigger"], one["revision"], one["outcome"]) for one in items] == 5 * [
+        ("default", 1, "no_record")
+    ]
+    assert (plan.status_code, made.status_code, plan.json()["hasMore"]) == (200, 202, False)
+    assert (len(made.json()["made"]), made.json()["there"]) == (5, [])
+    assert (again.json()["made"], again.json()["there"]) == ([], made.json()["made"])
+    jobs = [app.ledger().get(one) for one in made.json()["made"]]
+    assert [instant(job.fire_time) for job in jobs] == [one["fireTime"] for one in items]
+    assert {job.reason.rpartition(": ")[2] for job in jobs} == {"the disk was full"}
+    assert [job.run_at - job.created_at for job in jobs] == [0, 200, 400, 600, 800]
+    assert client.post(url, json={**span, "dryRun": True}).json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ({}, ["/from", "/to"]),
+        ({"from": "yesterday", "to": 5, "rate": 201}, ["/from", "/rate", "/to"]),
+        ({"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dryRun": "yes"}, ["/dryRun"]),
+    ],
+)
+def test_a_backfill_names_all_that_is_wrong(client: TestClient, body: object, found: list[str]) -> None:
+    problem = refused(client.post(f"{URL}/backfill", json=body), 400, "BAD_INPUT")
+
+    assert sorted(pointers(problem)) == found
+
+
+def test_a_backfill_of_what_is_not_there_or_not_past_is_refused(client: TestClient) -> None:
+    past = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
+
+    refused(client.post(f"{URL}/backfill", json=past), 404, "NOT_FOUND")
+    client.put(URL, json=NIGHTLY)
+    later = {**past, "to": "2099-01-01T00:00:00Z"}
+    refused(client.post(f"{URL}/backfill", json=later), 400, "BAD_INPUT")
+    odd = client.post(f"{URL}/backfill", json={**past, "trigger": "none"})
+    assert odd.status_code == 400
+
+
 def test_a_deletion_of_what_has_moved_on_is_refused(client: TestClient) -> None:
     client.put(URL, json=NIGHTLY)
     client.put(URL, json={**NIGHTLY, "args": [4]})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from starlette.testclient import TestClient
 
+from tenure import Tenure
+
 from .conftest import refused
 
 URL = "/schedules/reports.nightly"
@@ -70,6 +72,26 @@ def test_a_schedule_is_run_by_hand_for_now_or_a_planned_instant(client: TestClie
     refused(client.post(f"{URL}/run", json={"fireTime": "2026-12-24T18:00:00Z"}), 400, "BAD_INPUT")
     client.put("/tenants/default/scheduling", json={"enabled": False})
     refused(client.post(f"{URL}/run", json={}), 409, "SCHEDULING_DISABLED")
+
+
+def test_a_run_by_hand_keeps_its_reason_and_honours_if_match(client: TestClient, app: Tenure) -> None:
+    made = client.put(URL, json=NIGHTLY)
+
+    ran = client.post(
+        f"{URL}/run", json={"reason": "the books were late"}, headers={"If-Match": made.headers["etag"]}
+    )
+
+    assert ran.status_code == 202
+    said = app.ledger().get(ran.json()["jobId"]).reason
+    assert said.startswith("run by hand by ")
+    assert said.endswith(": the books were late")
+    client.post(f"{URL}/pause", json={})
+    stale = client.post(f"{URL}/run", json={}, headers={"If-Match": made.headers["etag"]})
+    refused(stale, 412, "STALE_PLAN")
+    refused(client.post("/schedules/none/run", json={}, headers={"If-Match": "*"}), 412, "STALE_PLAN")
+    assert client.post(f"{URL}/run", json={}, headers={"If-Match": "*"}).status_code == 202
+    refused(client.post(f"{URL}/run", json={}, headers={"If-Match": "x"}), 400, "BAD_INPUT")
+    assert len(client.get("/jobs").json()["items"]) == 2
 
 
 def test_why_answers_for_a_schedule_and_an_instant_of_it(client: TestClient) -> None:

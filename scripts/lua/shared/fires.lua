@@ -153,6 +153,7 @@ local function keep_revision(job_key, revision, verb, by, reason, definition)
   local key = K.revisions(job_key)
   redis.call('HSET', key, text(revision), table.concat({text(now), verb, by, string.gsub(reason, '\n', ' '), definition}, '\n'))
   redis.call('HDEL', key, text(revision - REVISIONS))
+  redis.call('PERSIST', key) -- what was deleted is stored anew
 end
 
 -- What a tenant remembers of the schedules it has deleted: the token of the last deletion, the highest revision and the latest
