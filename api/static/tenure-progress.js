@@ -12,7 +12,7 @@
 // connections to a server over HTTP/1.1, for all its tabs: three of them at most are streams, who finds none asks every two seconds.
 
 const SILENT_MS = 25_000; // the server says something every 15 s
-const ANSWER_MS = 10_000; // and answers a look sooner than this
+const ANSWER_MS = 10_000; // and begins to answer sooner than this
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 15_000;
 const LOOK_MS = 2_000;
@@ -267,7 +267,7 @@ class TenureProgress extends HTMLElement {
     const quiet = new AbortController();
     const stop = () => quiet.abort();
     stopped.addEventListener("abort", stop);
-    let timer = setTimeout(stop, SILENT_MS);
+    let timer = setTimeout(stop, ANSWER_MS);
     let heard = false;
     try {
       const url = this.#url("/events");
