@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # a shell starts what runs in the background so, and the processes of tests would ignore Ctrl-C as well
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     wanted = config.getoption("--mutant")
     if wanted:
         found = [mutant for mutant in mutations.mutants() if mutant.id == wanted]

@@ -481,6 +481,20 @@ def test_a_job_that_kills_its_workers_is_dead_after_the_third(ledger: Ledger) ->
     assert (found.status, found.dead_reason, found.losses) == ("dead", "lost_too_often", 3)
 
 
+def test_a_job_that_may_end_its_process_is_to_run_alone(
+    ledger: Ledger,
+) -> None:
+    ledger.enqueue(NewJob("report", fields={"max_attempts": "9", "max_lost": "3"}))
+    alone = list[bool]()
+    for outcome in (Fail("no"), Lose("killed"), Fail("no"), Fail("no"), Lose("killed"), Fail("no")):
+        lease = claim(ledger)
+        alone.append(lease.alone)
+        ledger.settle(lease, outcome)
+
+    assert alone == [False, False, True, False, False, True]
+    assert claim(ledger).alone
+
+
 def test_a_job_handed_back_spends_nothing(ledger: Ledger) -> None:
     lease = running(ledger)
 
