@@ -35,6 +35,13 @@ def background() -> None:
 @click.option(
     "--key", help="Idempotency key: while a task with this key is active, starting again answers that one."
 )
+@click.option(
+    "--key-field",
+    "key_fields",
+    metavar="NAME",
+    multiple=True,
+    help="Make the idempotency key of this argument; again for more.",
+)
 @click.option("--concurrency-key", help="Of the jobs with this key, only so many run at a time.")
 @click.option("--record", metavar="TYPE:ID", help="The business record it works for.")
 @click.option("--binding", help="The binding by which the record's row follows it.")
@@ -45,6 +52,7 @@ def start(
     task: str,
     arguments: str | None,
     key: str | None,
+    key_fields: tuple[str, ...],
     concurrency_key: str | None,
     record: str | None,
     binding: str | None,
@@ -68,6 +76,7 @@ def start(
         options = Options(
             tenant=tenant,
             idempotency_key=key,
+            idempotency_fields=key_fields or None,
             concurrency_key=concurrency_key,
             record=_record(record),
             binding=binding,

@@ -52,6 +52,22 @@ def test_started_again_under_its_key_it_is_the_same_task(cli: Cli, app: Tenure) 
     assert first["id"] == again["id"]
 
 
+def test_arguments_may_be_its_key(cli: Cli) -> None:
+    begin = ("background", "start", "shop.count", "--app", "shop:app")
+
+    def start(arguments: str) -> tuple[bool, str]:
+        told = cli(*begin, arguments, "--key-field", "to", "-o", "json").json
+        return told["created"], told["id"]
+
+    created, job = start("[3]")
+
+    assert created
+    assert start('{"to": 3}') == (False, job)
+    assert start("[4]")[0]
+    for wrong in (("--key-field", "nothing"), ("--key-field", "to", "--key", "k")):
+        assert cli(*begin, "[3]", *wrong).code == 2
+
+
 def test_it_may_need_a_concurrency_key(cli: Cli, app: Tenure) -> None:
     said = cli("background", "start", "shop.count", "[3]", "--concurrency-key", "shop:7", "--app", "shop:app")
 
