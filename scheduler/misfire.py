@@ -63,11 +63,16 @@ class Misfire:
         }
 
 
+_PLAIN = {policy: Misfire(policy) for policy in POLICIES}
+
+
 def read_misfire(value: object) -> Misfire:
     """A policy by its name or by a name of Quartz's, or `{"policy": "fire_all", "max": 50, "within": "6h", "rate": 5}`.
 
     Raises BadInput naming the part and the rule.
     """
+    if isinstance(value, str) and value in _PLAIN:  # as most are stored
+        return _PLAIN[value]
     parts = dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else {"policy": value}
     for name in parts:
         if name not in PARTS:

@@ -6,12 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 from .misfire import THRESHOLD_MS, Misfire
 from .skips import UNOBSERVED, ZONE_UNAVAILABLE
 from .times import Times
+from .zones import EPOCH
+
+DAY_MS = 86_400_000
 
 BATCH = 20
 """How many instants of one trigger fire in one call under `fire_all`."""
@@ -231,7 +235,12 @@ def by_month(times: Times, start: int, end: int) -> Iterator[Passed]:
 
 def month(instant_ms: int) -> str:
     """YYYYMM of an instant in UTC: fire records are kept by month."""
-    moment = datetime.fromtimestamp(instant_ms / 1000, UTC)
+    return _month_of_day(instant_ms // DAY_MS)
+
+
+@lru_cache(maxsize=512)
+def _month_of_day(day: int) -> str:
+    moment = EPOCH + timedelta(days=day)
     return f"{moment.year}{moment.month:02}"
 
 

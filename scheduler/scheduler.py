@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,15 +21,21 @@ from .definition import Definition
 from .due import Unread, stretches
 from .jitter import jitter_ms
 from .misfire import THRESHOLD_MS
+from .overlap import Calls, Work, overlap
 from .plan import Fire, Plan, Skip, month, observe, resume
+from .planner import Planner
 from .skips import DISABLED
 from .times import Times
 from .trigger import Trigger
 from .visits import visit
 from .zones import UNAVAILABLE
 
-TENANTS = 32
+TENANTS = 16
 TRIGGERS = 100
+TOGETHER = 32
+"""So many fires go out at a time: others who ask the server wait for no more."""
+UNDER_WAY = 3
+"""Of so many tenants calls are under way while another is planned."""
 FOLLOWING = 500
 STEPS = 10
 FOLLOW = b"follow"
@@ -50,12 +56,12 @@ class Scheduler:
         self.name = "_".join(name.split()) or "-"  # it becomes one word of a fire record
         self._troubled: dict[str, str] = {}
         self._unplanned: dict[tuple[str, str, str], str] = {}
+        self._planner = Planner()
 
     def round(self) -> float:
         """Fire what is due and answer when to come back, in seconds."""
         visit = self.ledgers.index.take(FIRE, TENANTS, revisit_ms=1000)
-        for tenant in visit.tenants:
-            self._visit(tenant)
+        self.fire(visit.tenants)
         if len(visit.tenants) == TENANTS:
             return 0.0
         soon = self.ledgers.index.take(FIRE, 0)
@@ -63,10 +69,14 @@ class Scheduler:
             return LONGEST_S
         return min(LONGEST_S, max(0.0, (soon.next_due_ms - soon.now_ms) / 1000))
 
-    def _visit(self, tenant: str) -> None:
+    def fire(self, tenants: Iterable[str]) -> None:
+        """Fire what is due of these tenants: while the server fires for some, others are planned."""
+        overlap(self.ledgers.scripts, map(self._visit, tenants), UNDER_WAY)
+
+    def _visit(self, tenant: str) -> Work:
         """Fire a tenant's due triggers; one that cannot be read gets no new fires, and the others do not wait."""
         try:
-            self._fire_tenant(self.ledgers.of(tenant))
+            yield from self._fire_tenant(self.ledgers.of(tenant))
         except StoreUnreachable:
             raise
         except Exception as exc:
@@ -76,12 +86,15 @@ class Scheduler:
         else:
             self._troubled.pop(tenant, None)
 
-    def _fire_tenant(self, ledger: Ledger) -> None:
-        """Fire the due triggers of one tenant, in scripts sent together; tell the index when it is due again."""
+    def _fire_tenant(self, ledger: Ledger) -> Work:
+        """Fire the due triggers of one tenant, some at a time; tell the index when it is due again."""
         skip, steps = 0, 0
         while True:
             due: Call[Any] = Call("triggers_due", ledger.keys.home, {"skip": skip, "limit": TRIGGERS}, list)
-            now, version, later, disabled, resumed, calendars, changed, *rows = ledger.scripts.run(due)
+            (page,) = yield [due]
+            if isinstance(page, TenureError):
+                raise page
+            now, version, later, disabled, resumed, calendars, changed, *rows = page
             known = calendars_of(calendars)
             triggers = [Due.read(int(now), int(resumed), row, known) for row in rows]
             plans = [self._planned(ledger, trigger, bool(disabled)) for trigger in triggers]
@@ -94,14 +107,9 @@ class Scheduler:
             skip += stay  # those stay where they are, at the head
             again = [int(now) + AGAIN_MS * (1 + skip // TRIGGERS)] * (skip > 0)
             soonest = min([*again, *([int(later)] if later else [])], default=None)
-            news = [News(ledger.tenant, FIRE, soonest, int(version))]
-            for answer in ledger.scripts.run_all(calls):
-                if isinstance(answer, (Conflict, NotFound)):
-                    continue  # another scheduler fired it, or an operator changed it: both are fine
-                if isinstance(answer, TenureError):
-                    raise answer
-                news += answer
-            ledger.index.put(_latest(news))
+            told = yield from _told(calls)
+            news = [News(ledger.tenant, FIRE, soonest, int(version)), *told]
+            yield [ledger.index.put_call(one) for one in _latest(news)]
             if len(triggers) < TRIGGERS and (disabled != FOLLOW or steps == STEPS):
                 return
 
@@ -139,9 +147,12 @@ class Scheduler:
 
     def _fire_call(self, ledger: Ledger, due: Due, definition: Definition) -> Call[list[News]]:
         trigger, misfire = definition.trigger(due.name), definition.misfire
-        times = due.times(trigger)
         unread = due.unread.since if due.unread else None
-        decided = resume(times, due.planned, due.observed, due.resumed, due.now, misfire, unread=unread)
+        if Planner.takes(trigger) and unread is None:
+            decided = self._planner.plan(trigger, due.planned, due.observed, due.resumed, due.now, misfire)
+        else:
+            times = due.times(trigger)
+            decided = resume(times, due.planned, due.observed, due.resumed, due.now, misfire, unread=unread)
         args: dict[str, Arg] = {
             **self._named(due, decided),
             "planned": due.planned,
@@ -246,6 +257,22 @@ def _items(step: Skip | Fire, tenant: str, key: str, definition: Definition, tri
     head: list[Arg] = [step.outcome, step.reason, month(step.instant), step.instant, step.instant, 1]
     pairs = [part for pair in fields.items() for part in pair]
     return [*head, id_, "" if step.delay_ms is None else step.delay_ms, len(fields), *pairs]
+
+
+def _told(calls: Sequence[Call[list[News]]]) -> Generator[Calls, list[Any], list[News]]:
+    """Send calls, `TOGETHER` at a time, and answer their news. Raises the first fault, when all have been sent."""
+    news, fault = list[News](), None
+    for at in range(0, len(calls), TOGETHER):
+        for answer in (yield calls[at : at + TOGETHER]):
+            if isinstance(answer, (Conflict, NotFound)):
+                continue  # another scheduler fired it, or an operator changed it: both are fine
+            if isinstance(answer, TenureError):
+                fault = fault or answer
+            else:
+                news += answer
+    if fault:
+        raise fault
+    return news
 
 
 def _news(tenant: str, reply: Any) -> list[News]:

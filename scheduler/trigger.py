@@ -73,8 +73,8 @@ class Trigger:
     def restored(cls, stored: Mapping[str, Any]) -> Trigger:
         """A trigger from what `stored` gave, taken as it is: what cannot be read here is found when it is planned."""
         trigger = object.__new__(cls)
-        for one in fields(cls):
-            object.__setattr__(trigger, one.name, stored.get(one.name, one.default))
+        for name, default in _DEFAULTS:
+            object.__setattr__(trigger, name, stored.get(name, default))
         return trigger
 
     def stored(self) -> dict[str, Any]:
@@ -247,6 +247,9 @@ class Trigger:
         if found.start is not None:
             instant_ms(found.start, self.tz)
         return value
+
+
+_DEFAULTS = tuple((one.name, one.default) for one in fields(Trigger))
 
 
 def names_of(triggers: Iterable[Trigger]) -> list[str]:

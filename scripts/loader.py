@@ -161,6 +161,16 @@ class Call(Generic[T]):
     rest: Sequence[Arg] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Calls that were sent: `answers` waits for what `Scripts.send` would have answered, or raises what it would have
+    raised; who does not want to know any more calls `drop`. One of them has to be called, once.
+    """
+
+    answers: Callable[[], list[Any]]
+    drop: Callable[[], None]
+
+
 class Faults(Protocol):
     """Where a test breaks things: raise in `before` (never sent) or in `after` (applied, the reply is lost)."""
 
@@ -193,12 +203,34 @@ class Scripts:
     def send(self, calls: Sequence[Call[Any]]) -> list[Any]:
         if not calls:
             return []
+        commands = self._ready(calls)
+        return self._answers(calls, lambda: self._execute(commands))
+
+    def begin(self, calls: Sequence[Call[Any]]) -> Begun:
+        """As `send`, but on a plain server it does not wait: meanwhile there is time for something else."""
+        begin = getattr(self.redis, "begin", None)
+        if begin is None:
+            found = self.send(calls)
+            return Begun(lambda: found, lambda: None)
+        commands = self._ready(calls)
+        try:
+            sent = begin(commands)
+        except RedisError as exc:
+            raise store_error(exc, self.address) from exc
+        return Begun(
+            lambda: self._answers(calls, lambda: self._complete(commands, sent.replies())), sent.drop
+        )
+
+    def _ready(self, calls: Sequence[Call[Any]]) -> list[list[Arg]]:
         commands = [self._command(call) for call in calls]
         for call in calls:
             if self.faults:
                 self.faults.before(call.script)
+        return commands
+
+    def _answers(self, calls: Sequence[Call[Any]], execute: Callable[[], list[Any]]) -> list[Any]:
         try:
-            replies = self._execute(commands)
+            replies = execute()
         except (RedisError, RedisClusterException) as exc:  # the second is not one of the first
             raise store_error(exc, self.address) from exc
         for call in calls:
@@ -259,7 +291,10 @@ class Scripts:
         return ["FCALL", self.library.functions[call.script], 1, call.home, now, *bound, *call.rest]
 
     def _execute(self, commands: list[list[Arg]]) -> list[Any]:
-        replies = self._trip(commands)
+        return self._complete(commands, self._trip(commands))
+
+    def _complete(self, commands: list[list[Arg]], replies: list[Any]) -> list[Any]:
+        """The replies, with those to calls that had not met the library on the server asked for again."""
         missing = [at for at, reply in enumerate(replies) if _not_loaded(reply)]
         if missing:
             self.load()
@@ -302,4 +337,15 @@ def texts(reply: Iterable[Any]) -> list[str]:
     return [part.decode() if isinstance(part, bytes) else str(part) for part in reply]
 
 
-__all__ = ["Call", "Contract", "Faults", "Library", "Scripts", "StoreError", "item", "library", "texts"]
+__all__ = [
+    "Begun",
+    "Call",
+    "Contract",
+    "Faults",
+    "Library",
+    "Scripts",
+    "StoreError",
+    "item",
+    "library",
+    "texts",
+]

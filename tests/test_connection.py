@@ -252,6 +252,42 @@ def test_calls_sent_together_are_answered_in_their_order_with_errors_among_them(
     assert echo(embedded, "next") == b"next"
 
 
+def test_calls_are_under_way_while_others_are_asked_and_answered(embedded: Store) -> None:
+    store_one(embedded)
+    client: Any = embedded.redis
+
+    first = client.begin([("FCALL", "echo", 0, "one"), ("FCALL", "nothing", 0)])
+    second = client.begin([("FCALL", "echo", 0, "two")])
+
+    assert echo(embedded, "three") == b"three"
+    assert second.replies() == [b"two"]
+    one, unknown = first.replies()
+    assert one == b"one"
+    assert "Function not found" in str(unknown)
+
+
+def test_calls_that_were_under_way_when_the_server_died_are_sent_again(embedded: Store) -> None:
+    store_one(embedded)
+    client: Any = embedded.redis
+    echo(embedded, "zero")
+    begun = client.begin([("FCALL", "echo", 0, "one")])
+
+    kill_embedded(embedded)
+    sent_to_nobody = client.begin([("FCALL", "echo", 0, "two")])
+
+    assert [begun.replies(), sent_to_nobody.replies()] == [[b"one"], [b"two"]]
+
+
+def test_calls_that_are_dropped_leave_no_reply_to_the_next(embedded: Store) -> None:
+    store_one(embedded)
+    client: Any = embedded.redis
+
+    for _ in range(plain_client.SPARE + 1):
+        client.begin([("FCALL", "echo", 0, "one")]).drop()
+
+    assert [echo(embedded, word) for word in ("two", "three")] == [b"two", b"three"]
+
+
 def test_a_call_that_is_interrupted_while_it_waits_leaves_no_reply_to_the_next(
     embedded: Store, interrupt: Callable[[], None]
 ) -> None:

@@ -373,8 +373,7 @@ def test_schedulers_that_planned_the_same_instant_fire_it_once(
     def nest() -> None:
         if faults.calls[-1] == "triggers_due" and len(running) < finishes:
             running.append("another")
-            ledger = at(ledgers, FIRST).of("acme")
-            Scheduler(at(ledgers, FIRST), f"number {len(running)}")._fire_tenant(ledger)
+            Scheduler(at(ledgers, FIRST), f"number {len(running)}").fire(["acme"])
 
     faults.after_each = nest
     round_at(ledgers, FIRST)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, cast
 
 from redis.exceptions import RedisError
 
-from tenure.scripts import Call, loader
+from tenure.scripts import loader
 
 from .lua import read
 from .mutations import replace, sources
@@ -38,17 +37,17 @@ class Coverage:
         noted[shared[-1]] += _ANSWER
         replace(noted)
         self._hits: set[int] = set()
-        send = loader.Scripts.send
+        answers = loader.Scripts._answers
 
-        def send_and_ask(scripts: loader.Scripts, calls: Sequence[Call[Any]]) -> list[Any]:
+        def answers_and_ask(scripts: loader.Scripts, *given: Any) -> list[Any]:
             """Ask after every trip: a test may make its server forget the library, and the notes with it."""
             try:
-                return send(scripts, calls)
+                return answers(scripts, *given)
             finally:
                 if scripts.library is loader.library():
                     self._ask(scripts)
 
-        loader.Scripts.send = send_and_ask  # type: ignore[method-assign]
+        loader.Scripts._answers = answers_and_ask  # type: ignore[method-assign]
 
     def since(self) -> list[Point]:
         hits, self._hits = self._hits, set()

@@ -22,7 +22,7 @@ from tenure.scheduler import pausing
 from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.switch import Scheduling
-from tenure.scripts import Call, Scripts
+from tenure.scripts import Begun, Call, Scripts
 from tenure.scripts.errors import (
     BadInput,
     Conflict,
@@ -64,6 +64,10 @@ class Heard(Scripts):
 
     def send(self, calls: Any) -> list[Any]:
         return [self.year.sent(call) for call in calls]
+
+    def begin(self, calls: Any) -> Begun:
+        answers = self.send(calls)
+        return Begun(lambda: answers, lambda: None)
 
 
 class Year:
