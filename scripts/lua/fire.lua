@@ -25,17 +25,16 @@
 local STALE_MS = 10000
 
 local key = K.schedule(job_key)
-local at_revision, next_fire, last_fire, paced_until, named = unpack(redis.call('HMGET', key, 'revision', 'next:' .. trigger,
-  'last:' .. trigger, 'pace:' .. trigger, 'calendar:' .. trigger))
+local at_revision, next_fire, last_fire, paced_until, named, paused = unpack(redis.call('HMGET', key, 'revision',
+  'next:' .. trigger, 'last:' .. trigger, 'pace:' .. trigger, 'calendar:' .. trigger, 'paused'))
 if not at_revision then return refuse('NOT_FOUND', 'schedule ' .. job_key .. ' is not stored') end
 
 local steps, newest, at = {}, planned - 1, FIRST
 while at <= #ARGV do
-  local step = {}
-  step.outcome, step.reason, step.month, step.first, step.last, step.count, step.id, step.delay, step.pairs =
-    unpack(ARGV, at, at + 8)
-  step.fields = {unpack(ARGV, at + 9, at + 8 + 2 * step.pairs)}
-  at = at + 9 + 2 * step.pairs
+  local fields_end = at + 8 + 2 * ARGV[at + 8]
+  local step = {outcome = ARGV[at], reason = ARGV[at + 1], month = ARGV[at + 2], first = ARGV[at + 3], last = ARGV[at + 4],
+    count = ARGV[at + 5], id = ARGV[at + 6], delay = ARGV[at + 7], fields = {unpack(ARGV, at + 9, fields_end)}}
+  at = fields_end + 1
   steps[#steps + 1] = step
   if tonumber(step.first) <= newest then
     return refuse('BAD_INPUT', 'fire of ' .. job_key .. ' refused: ' .. step.first .. ' is not after ' .. text(newest))
@@ -62,7 +61,7 @@ end
 if newest > now or planned > now then
   return refuse('STALE_PLAN', 'fire of ' .. job_key .. ' up to ' .. text(newest) .. ' refused: not due, the clock says ' .. text(now))
 end
-if redis.call('HEXISTS', key, 'paused') == 1 or (following ~= '' and tonumber(following) <= newest) then
+if paused or (following ~= '' and tonumber(following) <= newest) then
   return refuse('BAD_INPUT', 'fire of ' .. job_key .. ' up to ' .. text(newest) .. ' refused: it is paused, or the next one not later')
 end
 
@@ -99,5 +98,5 @@ for _, step in ipairs(steps) do
   end
 end
 if last_step and last_step.delay ~= '' then redis.call('HSET', key, 'pace:' .. trigger, text(free + last_step.delay + pace)) end
-plan_next(job_key, trigger, following)
-return {text(made_jobs), news(), earliest_fire(), tick()}
+plan_next(job_key, trigger, following, false, it)
+return {text(made_jobs), news(), earliest_fire(it), tick()}

@@ -18,7 +18,7 @@ local key = it.disabled and K.observed() or K.triggers() -- no trigger of a disa
 local due = redis.call('ZRANGEBYSCORE', key, '-inf', text(now), 'WITHSCORES', 'LIMIT', skip, limit)
 local later = redis.call('ZRANGEBYSCORE', key, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
 later = math.min(later or math.huge, it.until_ or math.huge)
-local rows, used, changed = {}, {}, {}
+local rows, used, changed, any_observed = {}, {}, {}, redis.call('EXISTS', K.observed()) == 1
 
 local function read_trigger(member, trigger, job_key)
   local revision, definition, anchor, planned, calendar, unread = unpack(redis.call('HMGET', K.schedule(job_key), 'revision', 'definition',
@@ -26,7 +26,7 @@ local function read_trigger(member, trigger, job_key)
   if not revision then return end
   if calendar then used[calendar] = true end
   rows[#rows + 1] = {trigger, job_key, revision, planned or '', definition, anchor or '',
-    redis.call('ZSCORE', K.observed(), member) or '', calendar or '', unread or ''}
+    any_observed and redis.call('ZSCORE', K.observed(), member) or '', calendar or '', unread or ''}
 end
 
 for at = 1, #due, 2 do

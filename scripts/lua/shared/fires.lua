@@ -123,9 +123,11 @@ local function after_observed(job_key, trigger, planned)
   return text(math.max(cursor, tonumber(planned)))
 end
 
--- Plan a trigger's next instant; empty: there is none. One of a paused schedule is known and not waited for.
-local function plan_next(job_key, trigger, following, paused)
-  local member, it = trigger .. ':' .. job_key, gate()
+-- Plan a trigger's next instant; empty: there is none. One of a paused schedule is known and not waited for. `it` is the gate,
+-- if that is known.
+local function plan_next(job_key, trigger, following, paused, it)
+  local member = trigger .. ':' .. job_key
+  it = it or gate()
   if following == '' then
     redis.call('HDEL', K.schedule(job_key), 'next:' .. trigger)
   else

@@ -22,9 +22,9 @@ local function gate()
 end
 
 -- When the tenant wants to be visited for its triggers: empty when it does not. While it is disabled, that is when a planned
--- instant is next to be observed, or at once if some triggers are not observed yet.
-local function earliest_fire()
-  local it = gate()
+-- instant is next to be observed, or at once if some triggers are not observed yet. `it` is the gate, if that is known.
+local function earliest_fire(it)
+  it = it or gate()
   if not it then return '' end
   if it.follow then return text(math.min(now, it.since)) end
   local key = it.disabled and K.observed() or K.triggers()
