@@ -38,7 +38,7 @@ TENANT_KEYS = (
         "meta",
         "hash",
         "tenant clock, where it began, due times told, claim turns, how long jobs are kept, how many have gone, "
-        "cuts of lists, the last deletion of a schedule, the last revision of a calendar",
+        "how far archivers are, cuts of lists, the last deletion of a schedule, the last revision of a calendar",
         "with the tenant",
     ),
     Key("counts", "n", "hash", "number of jobs by task and state", "fields at 0 are removed"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -17,9 +18,10 @@ from sqlalchemy import create_engine, event, func, select, text
 from tenure.archive import Archive, Archiver, Spool, archiver, spool, tables
 from tenure.archive.rows import Batch
 from tenure.lease.jobs import JobView
-from tenure.lease.ledger import NewJob
+from tenure.lease.ledger import Ledger, NewJob
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, Succeed
+from tenure.lease.retention import Keep, Retention
 from tenure.lease.why import why
 from tenure.scheduler.backfill import backfill_plan
 from tenure.scheduler.execution_log import LogEntry
@@ -463,9 +465,73 @@ def test_jobs_that_went_before_they_were_archived_are_told(
 
     run(clockwork, archive)
 
-    assert "6 succeeded jobs of tenant acme were gone before they were archived" in caplog.text
-    assert counts(archive)["tenure_jobs"] == 6 + 3
-    assert archive.progress("acme", ["lost"])["lost"].position == 6
+    assert "3 succeeded jobs of tenant acme were gone before they were archived" in caplog.text
+    assert counts(archive)["tenure_jobs"] == 6 + 6, (
+        "those that stay, and as many again that wait for the archive"
+    )
+    assert archive.progress("acme", ["lost"])["lost"].position == 3
+
+
+def kept(ledger: Ledger) -> dict[str, int]:
+    """The plain jobs that are still there after all that is over has gone, by state."""
+    ledger.reap()
+    found = Counter(job.status.value for job in ledger.list(task="plain", limit=100).items)
+    return {state: found[state] for state in ("succeeded", "canceled")}
+
+
+@pytest.fixture
+def ended(clockwork: Clockwork, archive: Archive) -> Clockwork:
+    """The archive has what it had to have; since then five more jobs have succeeded, and two were canceled."""
+    run(clockwork, archive)
+    ledger = clockwork.ledger(FIRST + 20 * MINUTE)
+    for _ in range(7):
+        ledger.enqueue(NewJob("plain"))
+    *done, one, two = ledger.claim("advance", "one", 7).leases
+    for lease in done:
+        ledger.settle(lease, Succeed())
+    for lease in (one, two):
+        ledger.cancel(lease.id)
+    return clockwork
+
+
+def test_what_was_not_archived_outlives_its_time_until_it_is(ended: Clockwork, archive: Archive) -> None:
+    late = ended.ledger(FIRST + 2 * DAY)
+    assert kept(late) == {"succeeded": 5, "canceled": 2}
+
+    run(ended, archive)
+
+    assert kept(late)["succeeded"] == 0
+    assert counts(archive)["tenure_jobs"] == 6 + 7
+
+
+def test_what_was_not_archived_outlives_its_number_by_as_many_again(
+    ended: Clockwork, archive: Archive
+) -> None:
+    ledger = ended.ledger(FIRST + 21 * MINUTE)
+    Retention(ledger).set({"succeeded": Keep(most=4)})
+    assert kept(ledger)["succeeded"] == 5
+    Retention(ledger).set({"succeeded": Keep(most=2)})
+    assert kept(ledger)["succeeded"] == 4
+
+    run(ended, archive)
+
+    assert kept(ledger)["succeeded"] == 2
+
+
+def test_an_archiver_that_has_stopped_holds_nothing_for_over_a_week(ended: Clockwork) -> None:
+    assert kept(ended.ledger(START + 7 * DAY - 1)) == {"succeeded": 5, "canceled": 2}
+    assert kept(ended.ledger(START + 7 * DAY)) == {"succeeded": 0, "canceled": 0}
+
+
+def test_what_an_archiver_cannot_have_stays_a_week_longer_at_most(ended: Clockwork) -> None:
+    """It comes by, and gets no further."""
+    for day in range(9):
+        ended.ledger(START + day * DAY).scripts.run(
+            Call("archived", ended.ledger(START).keys.home, {"state": "succeeded", "position": 5}, int)
+        )
+
+    assert kept(ended.ledger(FIRST + 20 * MINUTE + 8 * DAY - 1))["succeeded"] == 5
+    assert kept(ended.ledger(FIRST + 20 * MINUTE + 8 * DAY))["succeeded"] == 0
 
 
 def test_a_tenant_that_cannot_be_read_holds_up_no_other(

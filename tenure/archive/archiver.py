@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,8 @@ JOBS = 25
 LINES = 1_000
 MARGIN_MS = 120_000
 """So far back a list by time is read again: the server's clock may have stepped back since."""
+TELL_S = 3600.0
+"""So often it is told how far the archive has come, though that is as before."""
 AT_ONCE = 500
 """Rows of a transaction."""
 ALL_BOOKS, LOST = "books", "lost"
@@ -52,6 +55,7 @@ class Archiver:
         """Whether the last round went to the spool."""
         self._seen: dict[tuple[str, str, str], int] = {}
         self._troubled: dict[str, str] = {}
+        self._told: dict[tuple[str, str], tuple[int, float]] = {}
 
     def round(self) -> float:
         """Archive what is new; answers in how many seconds to come again. Raises StoreError, ArchiveUnreachable."""
@@ -102,6 +106,17 @@ class Archiver:
         for state in BY_TIME:
             self._stopped(ledger, state, writer)
         writer.flush()
+        self._tell(ledger, writer)
+
+    def _tell(self, ledger: Ledger, writer: _Writer) -> None:
+        """Let retention know what it need not keep for the archive; now and then also that nothing is new."""
+        for state in ("succeeded", *BY_TIME):
+            position, now = writer.place(f"ended:{state}").position, time.monotonic()
+            told, when = self._told.get((ledger.tenant, state), (-1, 0.0))
+            if position != told or now - when > TELL_S:
+                args: dict[str, Arg] = {"state": state, "position": position}
+                ledger.scripts.run(Call("archived", ledger.keys.home, args, int))
+                self._told[ledger.tenant, state] = position, now
 
     # -- fire records and log entries ---------------------------------------------------------------------------------
 

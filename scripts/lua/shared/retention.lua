@@ -9,6 +9,16 @@ local function kept(state)
   return redis.call('HGET', K.meta(), 'keep:' .. state) or KEPT[state] or FOREVER
 end
 
+-- Where an archiver comes by, what it has not had yet stays: for a week longer and as many again at most, so that one that has
+-- stopped costs a bounded amount of memory. Whether that is over is looked at each minute.
+local archive = {WEEK = 7 * 86400000, MINUTE = 60000}
+
+-- From which place on it has not had the jobs of a state; huge if none has come by for a week.
+function archive.left(state)
+  local position, at = string.match(redis.call('HGET', K.meta(), 'archived:' .. state) or '', '^(%d+) (%d+)$')
+  return position and now - at < archive.WEEK and tonumber(position) or math.huge
+end
+
 -- The oldest jobs of a state, at most so many: their number, and what tells of one its id and when it came to rest.
 local function oldest(state, many)
   if state == 'succeeded' then
@@ -28,10 +38,14 @@ local function outlived(state, most)
   local over = number and size - number or 0
   local ids = {}
   local many, tell = oldest(state, most + 1)
+  local left, cut = archive.left(state), state == 'succeeded' and cut_of('+ok')
   for nth = 1, many do
     if nth > over and not after then return ids, nil end
     local id, since = tell(nth)
     local due = nth <= over and now or since + after
+    if (cut and cut + nth - 1 or since) >= left and not (number and nth <= over - number) and since + (after or 0) + archive.WEEK > now then
+      due = math.max(due, now + archive.MINUTE)
+    end
     if due > now or nth > most then return ids, math.max(due, now) end
     ids[nth] = id
   end
