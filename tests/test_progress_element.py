@@ -208,15 +208,19 @@ def test_without_a_total_there_is_no_percent(shown: Any, ledger_: Ledger) -> Non
     assert seen.bar("aria-valuenow") is None
 
 
-def test_an_eta_is_a_range(shown: Any, app: Tenure, ledger_: Ledger) -> None:
-    job = start(ledger_)
-    lease = take(ledger_)
+def work_off(app: Tenure, ledger: Ledger, lease: Lease) -> None:
+    """40 of 100 are done, one a minute."""
     redis: Any = app.redis()
-    ledger_.report(lease, cursor=CURSOR, done=1, total=100)
+    ledger.report(lease, cursor=CURSOR, done=1, total=100)
     samples = " ".join(f"{second * 60_000}:{second}" for second in range(1, 41))
     redis.hset(
-        ledger_.keys("progress", id=job), mapping={"samples": samples, "done": 40, "busy": 40 * 60_000}
+        ledger.keys("progress", id=lease.id), mapping={"samples": samples, "done": 40, "busy": 40 * 60_000}
     )
+
+
+def test_an_eta_is_a_range(shown: Any, app: Tenure, ledger_: Ledger) -> None:
+    job = start(ledger_)
+    work_off(app, ledger_, take(ledger_))
 
     seen = shown(job)
 
@@ -224,6 +228,19 @@ def test_an_eta_is_a_range(shown: Any, app: Tenure, ledger_: Ledger) -> None:
     low, _, high = seen.text("left").removesuffix(" min left").partition("\u2013")
     assert 40 <= int(low) < 60 < int(high) <= 80, seen.text("left")
     assert seen.text("clock").startswith("ends ")
+
+
+def test_what_waits_has_work_left_but_no_time_of_day(shown: Any, app: Tenure, ledger_: Ledger) -> None:
+    job = start(ledger_)
+    lease = take(ledger_)
+    work_off(app, ledger_, lease)
+    ledger_.settle(lease, Fail("ValueError: no", delay_ms=60_000))
+
+    seen = shown(job)
+
+    seen.becomes("Waiting to try again")
+    assert seen.text("left").endswith(" min left")
+    assert seen.text("clock") == ""
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,7 @@ def test_the_last_report_is_written_and_no_line_is_lost(worker: Start, shop: Sho
 def test_a_task_is_told_that_its_time_is_up(task: str, worker: Start, shop: Shop) -> None:
     job = shop.make(task, timeout=300, max_attempts=1)
 
-    worker(grace_ms=5_000)
+    worker(grace_ms=25_000)
 
     view = shop.ended(job)
     assert [(a.status, a.cause, a.error) for a in view.attempts] == [

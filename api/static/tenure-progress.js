@@ -465,7 +465,8 @@ function etaOf(task, words, lang, now) {
   const [from, to] = [Math.floor(least / size), Math.ceil(most / size)];
   return {
     left: words.left(from, to, words.units[unit]),
-    clock: words.clock(time(low, lang, most), time(high, lang, most)),
+    // How long it waits before it works on is not in the range: then there is work left, but no time of day.
+    clock: statusOf(task) === "running" ? words.clock(time(low, lang, most), time(high, lang, most)) : "",
   };
 }
 

@@ -157,6 +157,8 @@ def _rate(job: Shown) -> str:
 def _left(job: Shown) -> str:
     if job.ended:
         return clean_line(job.why)
+    if job.status == State.PAUSED:
+        return ""  # nobody knows when it goes on, and nothing is being estimated
     return f"{span(job.eta.likely_ms)} left" if job.eta else "ETA: estimating"
 
 

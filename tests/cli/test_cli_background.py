@@ -250,6 +250,16 @@ def test_the_line_does_not_guess(view: JobView) -> None:
     assert describe(open_ended).endswith("ETA: estimating")
 
 
+def test_the_line_of_a_paused_task_names_no_end(view: JobView) -> None:
+    paused = replace(view, status=State.PAUSED, progress=progress())
+
+    line = describe(paused)
+
+    assert line.startswith("paused     20.0% [")
+    assert "left" not in line
+    assert "ETA" not in line
+
+
 def test_the_line_of_an_ended_task_has_no_eta(view: JobView) -> None:
     dead = replace(view, status=State.DEAD, dead_reason="attempts_exhausted", progress=progress())
 

@@ -3,7 +3,7 @@
 
 local progress = {}
 
-local SAMPLES = 64
+local SAMPLES, PARTS = 64, 32
 local LINES, LINE_BYTES = 1000, 256 * 1024 -- the ring of log lines
 
 local function working_ms(job)
@@ -62,12 +62,13 @@ function progress.stop(job)
   redis.call('HDEL', K.progress(job.id), 'since', 'doing')
 end
 
--- Old samples thin out by half, so a task of any length keeps its whole curve in a bounded place.
-local function thin(samples)
-  local kept, odd = {}, true
-  for sample in string.gmatch(samples, '%S+') do
-    if odd then kept[#kept + 1] = sample end
-    odd = not odd
+-- At most one sample, the oldest, stays for each part of the work done, so a task of any length keeps its whole curve evenly
+-- in a bounded place.
+local function thin(samples, done)
+  local kept, last = {}, -1
+  for sample, at in string.gmatch(samples, '(%S+:(%S+))') do
+    local part = math.floor(at * PARTS / math.max(1, done))
+    if part > last then kept[#kept + 1], last = sample, part end
   end
   return table.concat(kept, ' ')
 end
@@ -83,7 +84,7 @@ function progress.commit(job, done, total)
   done = text(math.max(tonumber(done), tonumber(redis.call('HGET', key, 'done') or 0))) -- it never goes back
   local samples = redis.call('HGET', key, 'samples') or ''
   local _, many = string.gsub(samples, '%S+', '')
-  if many >= SAMPLES then samples = thin(samples) end
+  if many >= SAMPLES then samples = thin(samples, tonumber(done)) end
   local sample = text(working_ms(job)) .. ':' .. done
   redis.call('HSET', key, 'done', done, 'samples', samples == '' and sample or samples .. ' ' .. sample)
   redis.call('HDEL', key, 'doing')

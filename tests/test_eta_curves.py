@@ -1,0 +1,75 @@
+"""The estimate against curves of real tasks (`tests/curves/record.py`), played again through a ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tenure.lease.eta import Eta, remaining
+from tenure.lease.ledger import Ledger
+
+from .given import START, running
+
+Curve = list[tuple[int, int]]
+CURVES = {
+    path.stem: [(int(ms), int(done)) for ms, done in map(str.split, path.read_text().splitlines())]
+    for path in sorted((Path(__file__).parent / "data" / "curves").glob("*.txt"))
+}
+EVEN_OR_SLOWING = [name for name in CURVES if name.startswith(("steady.", "slowing."))]
+FROM = 0.05
+"""A number is told from this share of the work."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was told at a commit, and what was true."""
+
+    share: float
+    eta: Eta
+    truth_ms: int
+
+    @property
+    def covered(self) -> bool:
+        return self.eta.low_ms <= self.truth_ms <= self.eta.high_ms
+
+
+def looks(ledger: Ledger, curve: Curve, until: float = 1.0) -> list[Look]:
+    """Work a task off as it was recorded; what is told at each fourth commit from which a number is."""
+    end, total = curve[-1]
+    lease = running(ledger, fields={"background": "1"})
+    found: list[Look] = []
+    for nth, (ms, done) in enumerate(curve[:-1]):
+        then = ledger.at(START + ms)
+        then.report(lease, cursor=b"c", done=done, total=total)
+        if nth % 4 == 3 and done >= total * FROM:
+            eta = remaining(then.get(lease.id))
+            assert eta is not None, f"no number at {done} of {total}"
+            found.append(Look(done / total, eta, end - ms))
+        if done >= total * until:
+            break
+    return found
+
+
+@pytest.mark.parametrize("name", EVEN_OR_SLOWING)
+def test_after_a_fifth_of_the_work_the_likely_time_is_within_a_quarter_of_the_truth(
+    ledger: Ledger, name: str
+) -> None:
+    told = looks(ledger, CURVES[name], until=0.2)[-1]
+
+    assert told.share == pytest.approx(0.2, abs=0.02)
+    assert told.eta.likely_ms == pytest.approx(told.truth_ms, rel=0.25)
+
+
+def test_the_range_covers_the_truth_in_four_of_five_curves(ledger: Ledger) -> None:
+    told = {name: looks(ledger, curve) for name, curve in CURVES.items()}
+
+    at_a_fifth = {
+        name: next(look for look in found if look.share >= 0.2).covered for name, found in told.items()
+    }
+    everywhere = [look.covered for found in told.values() for look in found]
+    assert sum(at_a_fifth.values()) >= 0.8 * len(CURVES), at_a_fifth
+    assert sum(everywhere) >= 0.8 * len(everywhere), {
+        name: sum(look.covered for look in found) / len(found) for name, found in told.items()
+    }
