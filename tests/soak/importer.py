@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from sqlalchemy import Engine, create_engine, text
 
 from tenure import Continue, Ctx, Done, Retry, Tenure
@@ -28,8 +30,9 @@ ON CONFLICT DO NOTHING
 
 
 @app.background("import.rows", timeout="1m", retry=Retry(3, delay="10ms"))
-def rows(ctx: Ctx, url: str, total: int, chunk: int) -> Continue | Done[int]:
-    """Rows 1 to `total`, `chunk` of them at a time."""
+def rows(ctx: Ctx, url: str, total: int, chunk: int, rest_s: float) -> Continue | Done[int]:
+    """Rows 1 to `total`, `chunk` of them at a time, each time after a rest."""
+    time.sleep(rest_s)
     engine = engines.setdefault(url, create_engine(url, connect_args=PATIENCE))
     after = ctx.cursor.get("after", 0)
     last = min(total, after + chunk)
