@@ -26,7 +26,7 @@ from .jobs import JobView, Progress
 
 FEWEST = 4
 """Blocks that it takes for a number."""
-SHARE, WHILE_MS = 0.05, 60_000
+SHARE, WHILE_MS = 0.1, 60_000
 """A number is deserved by this share of the work, or by so much working time: troubles show only as work goes on."""
 BLOCKS = 24
 FEWEST_TO_BEND = 6

@@ -65,10 +65,16 @@ def test_what_deserves_no_number_gets_none(shown: Progress) -> None:
 
 
 def test_it_takes_a_few_commits_before_there_is_a_number() -> None:
-    known = [count for count in range(1, 20) if estimate(progress(steady(count), 1_000), NOW)]
+    known = [count for count in range(1, 20) if estimate(progress(steady(count), 200), NOW)]
 
-    assert known == list(range(known[0], 20))
-    assert 3 <= known[0] <= FEWEST + 1
+    assert known == list(range(FEWEST + 1, 20))
+
+
+@pytest.mark.parametrize(("every_ms", "first"), [(1_000, 10), (10_000, 6)])
+def test_a_number_is_deserved_by_a_tenth_of_the_work_or_a_minute_of_it(every_ms: int, first: int) -> None:
+    known = [count for count in range(1, 20) if estimate(progress(steady(count, every_ms), 1_000), NOW)]
+
+    assert known == list(range(first, 20))
 
 
 def test_steady_work_is_told_to_the_second() -> None:

@@ -18,7 +18,7 @@ CURVES = {
     for path in sorted((Path(__file__).parent / "data" / "curves").glob("*.txt"))
 }
 EVEN_OR_SLOWING = [name for name in CURVES if name.startswith(("steady.", "slowing."))]
-FROM = 0.05
+FROM = 0.1
 """A number is told from this share of the work."""
 
 
