@@ -413,6 +413,7 @@ class Schedules:
         Also those of a deleted schedule. Raises NotFound if there is nothing of that name.
         """
         key = JobKey.parse(job_key)
+        _check_limit(limit, MOST_RECORDS)
         names = [trigger] if trigger else self.records.triggers(key)
         found, more = self.records.page(key, names, month=month, limit=limit, after=after)
         if not found:
