@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Literal, cast, get_args
 
 from ..scripts.errors import BadInput
-from .cron_clock import Clock, Mark, Plan, Policy, Skipped, clock
+from .cron_clock import Clock, Mark, Only, Plan, Policy, Skipped, clock
 from .cron_parse import BadCron, normalized, parse, refusal
 from .cron_search import AFTER_ALL, Readings
 from .cron_words import Language, describe
@@ -127,10 +127,10 @@ class CronExpression:
         start, end = -(-start_ms // _SECOND_MS), -(-end_ms // _SECOND_MS)
         return self._clock.count(self._readings, start, end)
 
-    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
-        """What the clocks' changes move, double or take out from `start_ms` up to before `end_ms`; or only the last."""
+    def odd_ms(self, start_ms: int, end_ms: int, *, only: Only | None = None) -> Iterator[Odd]:
+        """What the clocks' changes move, double or take out from `start_ms` up to before `end_ms`; or `only` a part."""
         start, end = -(-start_ms // _SECOND_MS), -(-end_ms // _SECOND_MS)
-        return map(as_odd, self._clock.odd(self._readings, start, end, only_skipped=only_skipped))
+        return map(as_odd, self._clock.odd(self._readings, start, end, only=only))
 
     def seconds(self) -> tuple[Clock, Readings]:
         """The readings it names and the plain clock of its zone: every second that shows one of them."""

@@ -17,6 +17,8 @@ from .zones import SPAN_BITS, Stretch, zone
 Policy = Literal["rhythm", "standard", "skip", "quartz"]
 Mark = Literal["gap", "overlap"]
 Skipped = Literal["dst_gap", "dst_overlap"]
+Only = Literal["skipped", "moved"]
+"""What does not fire because the clocks change, or what fires after a gap instead of in it."""
 
 # Readings repeat only where clocks go back, by a day at most: two days on, no earlier reading comes again.
 _REPEATS_WITHIN = 2 * DAY
@@ -163,14 +165,16 @@ class Clock:
             yield from self._existing(readings, window, low, high, only_odd)
             instant = window.end
 
-    def odd(self, readings: WallTimes, instant: int, end: int, *, only_skipped: bool) -> Iterator[Plan]:
-        """What is planned from `instant` up to before `end` where the clocks change: all of it, or what does not fire
-        for that reason.
+    def odd(self, readings: WallTimes, instant: int, end: int, *, only: Only | None) -> Iterator[Plan]:
+        """What is planned from `instant` up to before `end` where the clocks change: all of it, or `only` what does
+        not fire for that reason, or what fires at another time.
         """
-        if only_skipped and self.policy == "rhythm":
+        if (only and self.policy == "rhythm") or (only == "moved" and self.policy != "standard"):
             return iter(())
         odd = self.planned(readings, instant, end, only_odd=True)
-        return (plan for plan in odd if plan.skipped) if only_skipped else odd
+        if only == "moved":
+            return (plan for plan in odd if plan.mark == "gap")
+        return (plan for plan in odd if plan.skipped) if only else odd
 
     def changes(self, instant: int, end: int) -> Iterator[tuple[int, int]]:
         """The changes of the clock from `instant` up to before `end`: when, and by how much it goes forward."""

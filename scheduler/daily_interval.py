@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .cron_clock import Only
 from .cron_search import DAY
 from .times import SECOND_MS, Every, Odd
 from .wall import Wall, weekday
@@ -43,11 +44,13 @@ class DailyInterval:
         days = (self._of(day) for day in range(first, last + 1))
         return sum(every.count_ms(start_ms, end_ms) for every in days if every)
 
-    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
-        if only_skipped:
+    def odd_ms(self, start_ms: int, end_ms: int, *, only: Only | None = None) -> Iterator[Odd]:
+        if only == "skipped":
             return  # a change of the clocks takes none of them out
         near = (start_ms // SECOND_MS - 2 * DAY, end_ms // SECOND_MS + 2 * DAY)
         for change, forward in self.wall.changes(*near):
+            if only == "moved" and forward < 0:
+                continue
             found = self._doubled(change, -forward) if forward < 0 else self._after_gap(change)
             yield from (odd for odd in found if start_ms <= odd.at < end_ms)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from .cron_clock import Clock
+from .cron_clock import Clock, Only
 from .cron_search import Readings
 from .times import LAST_MS, SECOND_MS, Odd, Times
 from .wall import Wall, weekday
@@ -138,8 +138,8 @@ class Excluding:
                 at = stretch[1]
         return found
 
-    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
-        found = self.times.odd_ms(start_ms, end_ms, only_skipped=only_skipped)
+    def odd_ms(self, start_ms: int, end_ms: int, *, only: Only | None = None) -> Iterator[Odd]:
+        found = self.times.odd_ms(start_ms, end_ms, only=only)
         return (odd for odd in found if self._stretch(odd.at) is None)
 
     def _stretch(self, ms: int) -> tuple[int, int] | None:

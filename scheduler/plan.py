@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .misfire import THRESHOLD_MS, Misfire
-from .skips import UNOBSERVED, ZONE_UNAVAILABLE
+from .skips import DST_GAP, UNOBSERVED, ZONE_UNAVAILABLE
 from .times import Times
 from .zones import EPOCH
 
@@ -42,8 +42,9 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """An instant that fires: in time (`fired`), or under a misfire policy, which is then the reason. One of several
-    that are spread has a `delay_ms`: how much later than the first of them it is due.
+    """An instant that fires: in time (`fired`; the reason `dst_gap` says that it was moved out of a gap), or under a
+    misfire policy, which is then the reason. One of several that are spread has a `delay_ms`: how much later than the
+    first of them it is due.
     """
 
     instant: int
@@ -85,10 +86,10 @@ def plan(
     if misfire.policy == "skip":
         if late:
             return pass_over(times, planned, now, "misfire", unread)
-        before, fire = _late(times, planned, newest, "misfire", unread), Fire(newest)
+        before, fire = _late(times, planned, newest, "misfire", unread), _in_time(times, newest)
     else:
         before = _late(times, planned, newest, "coalesced", unread)
-        fire = Fire(newest, "misfired", "fire_once") if late else Fire(newest)
+        fire = Fire(newest, "misfired", "fire_once") if late else _in_time(times, newest)
     rest = pass_over(times, newest + 1, now, "")
     return Plan((*before, fire, *rest.steps), rest.following)
 
@@ -104,7 +105,7 @@ def following(times: Times, after: int) -> int | None:
     fire = times.next_ms(after)
     if fire is None:
         return None
-    return next((odd.at for odd in times.odd_ms(after + 1, fire, only_skipped=True)), fire)
+    return next((odd.at for odd in times.odd_ms(after + 1, fire, only="skipped")), fire)
 
 
 def resume(
@@ -151,6 +152,12 @@ def observe(times: Times, observed: int, now: int, reason: str) -> Plan:
     return Plan(tuple(steps), following(times, now))
 
 
+def _in_time(times: Times, instant: int) -> Fire:
+    """An instant that fires in time, and says so if it is only there because the clocks left out another."""
+    moved = next(times.odd_ms(instant, instant + 1, only="moved"), None)
+    return Fire(instant, reason=DST_GAP if moved else "")
+
+
 def _fire_all(
     times: Times, planned: int, newest: int, now: int, misfire: Misfire, batch: int, unread: int | None
 ) -> Plan:
@@ -162,7 +169,7 @@ def _fire_all(
         if at is None or at > newest:
             break
         in_time = at == newest and now - at <= THRESHOLD_MS
-        steps.append(Fire(at) if in_time else Fire(at, "misfired", "fire_all", delay))
+        steps.append(_in_time(times, at) if in_time else Fire(at, "misfired", "fire_all", delay))
         after, delay = times.next_ms(at), delay + misfire.pace_ms
         steps += _skips(times, at + 1, now + 1 if after is None else min(after, now + 1), "")
         at = after
@@ -204,7 +211,7 @@ def _skips(times: Times, start: int, end: int, reason: str) -> Sequence[Skip]:
 def _taken_out(times: Times, start: int, end: int) -> Iterator[tuple[str, int, int, int]]:
     """What clock changes take out, as (why, first, last, how many); neighbours with no fire between them as one."""
     group: tuple[str, int, int, int] | None = None
-    for at, _, _, _, why in times.odd_ms(start, end, only_skipped=True):
+    for at, _, _, _, why in times.odd_ms(start, end, only="skipped"):
         assert why
         if group and group[0] == why and month(group[1]) == month(at) and not times.count_ms(group[2], at):
             group = (why, group[1], at, group[3] + 1)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 DISABLED = "SystemTaskSchedulingDisabled"
 UNOBSERVED = "unobserved"
 ZONE_UNAVAILABLE = "zone_unavailable"
+DST_GAP = "dst_gap"
+"""Also of a fire that was moved out of a gap."""
 
 SENTENCES: Mapping[str, str] = {
     DISABLED: "scheduling of the tenant was disabled, and this scheduler did not run it",
@@ -17,7 +19,7 @@ SENTENCES: Mapping[str, str] = {
     "misfire": "it was found too late, and the misfire policy says not to run what is late",
     "coalesced": "it was overtaken by a newer instant of its trigger, which ran for it too",
     "overlap": "the job of the fire before had not ended, and the overlap policy is skip",
-    "dst_gap": "the clocks went forward over it, and its trigger skips what they leave out",
+    DST_GAP: "the clocks went forward over it, and its trigger skips what they leave out",
     "dst_overlap": "the clocks went back over it: it came twice, and the other pass counts",
     ZONE_UNAVAILABLE: "no scheduler that came by could read the time zone of its trigger",
     "queue_full": "one fire was waiting for the job before it already",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from .cron_clock import Clock, Mark, Plan, Skipped, WallTimes
+from .cron_clock import Clock, Mark, Only, Plan, Skipped, WallTimes
 
 SECOND_MS = 1000
 LAST_MS = 4_923_590_400_000
@@ -44,9 +44,9 @@ class Times(Protocol):
         """How many there are from `start_ms` up to before `end_ms`."""
         ...
 
-    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
-        """What the clocks' changes move, double or take out in that time; or only what they take out: what would be in
-        these times too, did the clocks not change.
+    def odd_ms(self, start_ms: int, end_ms: int, *, only: Only | None = None) -> Iterator[Odd]:
+        """What the clocks' changes move, double or take out in that time. `only` what is `skipped`: what would be in
+        these times too, did the clocks not change; or what is `moved`: out of a gap, to the first instant after it.
         """
         ...
 
@@ -76,7 +76,7 @@ class Every:
     def count_ms(self, start_ms: int, end_ms: int) -> int:
         return max(0, self._before(end_ms) - self._before(start_ms))
 
-    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
+    def odd_ms(self, start_ms: int, end_ms: int, *, only: Only | None = None) -> Iterator[Odd]:
         return iter(())
 
     @property
@@ -111,9 +111,9 @@ class Read:
     def count_ms(self, start_ms: int, end_ms: int) -> int:
         return self.clock.count(self.readings, self._second_from(start_ms), self._second_from(end_ms))
 
-    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
+    def odd_ms(self, start_ms: int, end_ms: int, *, only: Only | None = None) -> Iterator[Odd]:
         start, end = self._second_from(start_ms), self._second_from(end_ms)
-        for plan in self.clock.odd(self.readings, start, end, only_skipped=only_skipped):
+        for plan in self.clock.odd(self.readings, start, end, only=only):
             yield as_odd(plan, self.fraction_ms)
 
     def _second_from(self, ms: int) -> int:
@@ -142,9 +142,9 @@ class Within:
     def count_ms(self, start_ms: int, end_ms: int) -> int:
         return self.times.count_ms(max(start_ms, self.start_ms), max(min(end_ms, self.end_ms), self.start_ms))
 
-    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
+    def odd_ms(self, start_ms: int, end_ms: int, *, only: Only | None = None) -> Iterator[Odd]:
         start, end = max(start_ms, self.start_ms), min(end_ms, self.end_ms)
-        return self.times.odd_ms(start, end, only_skipped=only_skipped)
+        return self.times.odd_ms(start, end, only=only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +168,8 @@ class From:
         later = max(start_ms, self.first_ms + 1)
         return first + (self.times.count_ms(later, end_ms) if later < end_ms else 0)
 
-    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
-        return self.times.odd_ms(max(start_ms, self.first_ms + 1), end_ms, only_skipped=only_skipped)
+    def odd_ms(self, start_ms: int, end_ms: int, *, only: Only | None = None) -> Iterator[Odd]:
+        return self.times.odd_ms(max(start_ms, self.first_ms + 1), end_ms, only=only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +194,8 @@ class AtMost:
     def count_ms(self, start_ms: int, end_ms: int) -> int:
         return max(0, min(self.limit, self._before(end_ms)) - min(self.limit, self._before(start_ms)))
 
-    def odd_ms(self, start_ms: int, end_ms: int, *, only_skipped: bool = False) -> Iterator[Odd]:
-        found = self.times.odd_ms(max(start_ms, self.start_ms), end_ms, only_skipped=only_skipped)
+    def odd_ms(self, start_ms: int, end_ms: int, *, only: Only | None = None) -> Iterator[Odd]:
+        found = self.times.odd_ms(max(start_ms, self.start_ms), end_ms, only=only)
         return (odd for odd in found if self._before(odd.at) < self.limit)
 
     def _before(self, end_ms: int) -> int:

@@ -37,13 +37,13 @@ class ClockChange:
         """What becomes of them, in words."""
         first, many = self.first, ""
         if self.count > 1:
-            many = f" to {_clock(self.last.nominal)} ({self.count} times)"
+            many = f" to {clock_text(self.last.nominal)} ({self.count} times)"
         fires = "not at this time" if first.skipped else "fires at this time"
         if first.mark == "overlap":
-            return f"{_clock(first.nominal)}{many} comes twice: {fires}"
+            return f"{clock_text(first.nominal)}{many} comes twice: {fires}"
         if first.nominal == first.shown:
             return "right after the clocks go forward: fires"
-        return f"the clocks leave out {_clock(first.nominal)}: {fires}"
+        return f"the clocks leave out {clock_text(first.nominal)}: {fires}"
 
 
 def upcoming(trigger: str, times: Times, after: int) -> Iterator[Upcoming]:
@@ -66,6 +66,7 @@ def _fate(odd: Odd) -> tuple[object, ...]:
     return odd.shown // (DAY * SECOND_MS), odd.shown - odd.at, odd.mark, odd.skipped
 
 
-def _clock(reading: int) -> str:
+def clock_text(reading: int) -> str:
+    """The time of day of a clock reading (ms since the clock showed 1970-01-01 00:00)."""
     second = reading // SECOND_MS % DAY
     return f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"

@@ -14,9 +14,10 @@ from .fire_record import Fire
 from .job_key import JobKey
 from .plan import month
 from .schedules import Schedules, ScheduleView, check_trigger_name
-from .skips import DISABLED, SENTENCES, ZONE_UNAVAILABLE
+from .skips import DISABLED, DST_GAP, SENTENCES, ZONE_UNAVAILABLE
 from .switch import Scheduling, Switch
 from .trigger import Trigger
+from .upcoming import clock_text
 from .zones import UNAVAILABLE
 
 LATE_MS = 10_000
@@ -55,7 +56,7 @@ def why(
     record = _record(schedules, key, names, at)
     try:
         said = (
-            _recorded(schedules, key, at, record)
+            _recorded(schedules, key, at, record, view)
             if record
             else _unrecorded(view, triggers, Scheduling(schedules.ledger).get(), at, now)
         )
@@ -141,7 +142,9 @@ def _now(view: ScheduleView, switch: Switch, now: int) -> Why:
     return _overdue(view, first, now, checks)
 
 
-def _recorded(schedules: Schedules, key: JobKey, at: int, fire: Fire) -> Why:
+def _recorded(
+    schedules: Schedules, key: JobKey, at: int, fire: Fire, view: ScheduleView | None = None
+) -> Why:
     subject = f"schedule {key} at {rfc3339(at)}"
     do: tuple[str, ...] = (f"tenure cron show {key}",)
     if fire.job_id is None:
@@ -158,12 +161,27 @@ def _recorded(schedules: Schedules, key: JobKey, at: int, fire: Fire) -> Why:
             if fire.outcome == "misfired"
             else ""
         )
-        text = f"It fired{late}: job {fire.job_id} {_job(schedules, fire.job_id)}."
+        moved = f" {_moved(view, fire)}" if fire.reason == DST_GAP else ""
+        text = f"It fired{late}: job {fire.job_id} {_job(schedules, fire.job_id)}.{moved}"
         do = (f"tenure jobs show {fire.job_id}", f"tenure why {fire.job_id}")
     checks = (
         Check("recorded", "ok", f"{fire.outcome} at {rfc3339(fire.at)} by {fire.scheduler or 'an operator'}"),
     )
     return Why(subject, verdict, fire.at, fire.scheduler, text, checks, None, do)
+
+
+def _moved(view: ScheduleView | None, fire: Fire) -> str:
+    """What the clocks left out, so that it fired after the gap: by name, if the schedule still plans it so."""
+    gap, shown = "its time", ""
+    try:
+        trigger = view and next((one for one in view.definition.triggers if one.name == fire.trigger), None)
+        if view and trigger:
+            odd = next(view.times(trigger).odd_ms(fire.fire_time, fire.fire_time + 1, only="moved"), None)
+            if odd:
+                gap, shown = clock_text(odd.nominal), f", at {clock_text(odd.shown)}"
+    except UNAVAILABLE:
+        pass  # the record says enough
+    return f"The clocks went forward and left out {gap}: it fired at the first instant after that{shown}."
 
 
 def _job(schedules: Schedules, job_id: str) -> str:

@@ -78,6 +78,13 @@ class Walk:
         fires, skipped = policy(meaning, dst)
         return self._inside(fires), self._inside(set(skipped) - set(fires))
 
+    def moved(self, meaning: Meaning, dst: str) -> list[datetime]:
+        """The fires that stand there for what a gap left out."""
+        if dst != "standard" or not meaning.fixed:
+            return []
+        fires, skipped = self._standard(meaning, dst)
+        return self._inside(set(fires) & set(skipped))
+
     def _inside(self, instants: Iterable[datetime]) -> list[datetime]:
         return [at for at in sorted(instants) if self.start <= at < self.end]
 

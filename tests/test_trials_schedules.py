@@ -88,17 +88,23 @@ def ms(text: str, tz: str = "UTC") -> int:
 
 
 def said(records: Sequence[Fire]) -> list[str]:
-    """`2020-03-29T01:00` for a fire, with the reason behind it for what did not fire."""
+    """`2020-03-29T01:00` for a fire, with the reason behind it for what did not fire, `moved` for what a gap moved."""
     times = (datetime.fromtimestamp(one.fire_time / 1000, UTC) for one in records)
     return [
-        f"{at:%Y-%m-%dT%H:%M}{f':{at:%S}' if at.second else ''}{'' if one.job_id else f' {one.reason}'}"
+        f"{at:%Y-%m-%dT%H:%M}{f':{at:%S}' if at.second else ''}{_mark(one)}"
         for at, one in zip(times, records, strict=True)
     ]
 
 
+def _mark(one: Fire) -> str:
+    if one.job_id:
+        return " moved" if (one.outcome, one.reason) == ("fired", "dst_gap") else ""
+    return f" {one.reason}"
+
+
 # -- DST and CAL: each planned instant has one record, at the right time -----------------------------------------------
 
-GAP_P = ["2020-03-29T01:00", "2020-03-30T00:01"]
+GAP_P = ["2020-03-29T01:00 moved", "2020-03-30T00:01"]
 GAP_S = ["2020-03-29T01:00 dst_gap", "2020-03-30T00:01"]
 BERLIN_GAP = "1 2 * * *", "Europe/Berlin"
 TWICE = ["2023-10-28T00:00", "2023-10-29T00:00", "2023-10-29T01:00 dst_overlap", "2023-10-30T01:00"]
@@ -123,13 +129,13 @@ LIVES: list[tuple[str, str, str, tuple[Dst, ...], str, str, list[str]]] = [
     ("008", "0 */2 * * *", "Europe/London", BOTH, "2024-10-26T23:30", "2024-10-27T09:00",
      [f"2024-10-27T0{hour}:00" for hour in (2, 4, 6, 8)]),
     ("010 P", "0 2 * * *", "US/Eastern", ("standard",), "2013-03-10T05:00", "2013-03-11T12:00",
-     ["2013-03-10T07:00", "2013-03-11T06:00"]),
+     ["2013-03-10T07:00 moved", "2013-03-11T06:00"]),
     ("010 S", "0 2 * * *", "US/Eastern", ("skip",), "2013-03-10T05:00", "2013-03-11T12:00",
      ["2013-03-10T07:00 dst_gap", "2013-03-11T06:00"]),
     ("012", "20 */4 * * *", "US/Pacific", BOTH, "2023-03-12T08:00", "2023-03-12T16:00",
      ["2023-03-12T08:20", "2023-03-12T11:20", "2023-03-12T15:20"]),
     ("014", "0 2 * * *", "America/New_York", ("standard",), "2024-03-09T00:00", "2024-03-11T12:00",
-     ["2024-03-09T07:00", "2024-03-10T07:00", "2024-03-11T06:00"]),
+     ["2024-03-09T07:00", "2024-03-10T07:00 moved", "2024-03-11T06:00"]),
     ("016", "0 12 * * 1", "Europe/Amsterdam", BOTH, "2013-10-21T10:00", "2013-10-31", ["2013-10-28T11:00"]),
     ("018", "0 2 * * *", "Europe/Berlin", BOTH, "2023-10-27T12:00", "2023-10-30T12:00", TWICE),
     ("018 Q", "0 0 2 * * ?", "Europe/Berlin", ("quartz",), "2023-10-28T12:00", "2023-10-30T12:00",
@@ -141,15 +147,15 @@ LIVES: list[tuple[str, str, str, tuple[Dst, ...], str, str, list[str]]] = [
     ("022", "30 14 * * *", "Europe/Vilnius", BOTH, "2020-03-28T12:30", "2020-03-29T12:00", ["2020-03-29T11:30"]),
     ("022", "30 4 * * *", "America/Chicago", BOTH, "2022-03-12T10:30", "2022-03-13T12:00", ["2022-03-13T09:30"]),
     ("026 P", "5 0 * * *", "America/Sao_Paulo", ("standard",), "2018-11-03T00:00", "2018-11-06T00:00",
-     ["2018-11-03T03:05", "2018-11-04T03:00", "2018-11-05T02:05"]),
+     ["2018-11-03T03:05", "2018-11-04T03:00 moved", "2018-11-05T02:05"]),
     ("026 S", "5 0 * * *", "America/Sao_Paulo", ("skip",), "2018-11-03T00:00", "2018-11-06T00:00",
      ["2018-11-03T03:05", "2018-11-04T03:00 dst_gap", "2018-11-05T02:05"]),
     ("026 P", "0 0 * * *", "Asia/Beirut", ("standard",), "2022-03-25T12:00", "2022-03-28T12:00",
-     ["2022-03-25T22:00", "2022-03-26T22:00", "2022-03-27T21:00"]),
+     ["2022-03-25T22:00", "2022-03-26T22:00 moved", "2022-03-27T21:00"]),
     ("026", "0 0 * * *", "Asia/Beirut", ("skip",), "2022-03-25T12:00", "2022-03-28T12:00",
      ["2022-03-25T22:00", "2022-03-26T22:00 dst_gap", "2022-03-27T21:00"]),
     ("028 P", "0 9 * * *", "Pacific/Apia", ("standard",), "2011-12-28T00:00", "2012-01-01T12:00",
-     [*APIA, "2011-12-30T10:00", "2011-12-30T19:00", "2011-12-31T19:00"]),
+     [*APIA, "2011-12-30T10:00 moved", "2011-12-30T19:00", "2011-12-31T19:00"]),
     ("028 S", "0 9 * * *", "Pacific/Apia", ("skip",), "2011-12-28T00:00", "2012-01-01T12:00",
      [*APIA, "2011-12-30T10:00 dst_gap", "2011-12-30T19:00", "2011-12-31T19:00"]),
     ("030", "0 13 8 1,4,7,10 wed", "UTC", BOTH, "2020-09-24", "2020-10-15",
@@ -201,6 +207,48 @@ def test_an_outage_over_a_clock_change_says_what_the_change_took_out(life: Life)
         ("coalesced", 1),
         ("fire_once", 1),
     ]
+
+
+MOVED: list[tuple[dict[str, Any], str]] = [
+    ({"cron": "30 2 * * *"}, "fired dst_gap"),
+    ({"cron": "0 30 2,3 * * ?"}, "fired dst_gap"),
+    ({"cron": "0 0 2,3 * * ?"}, "fired dst_gap"),
+    ({"cron": "0 0 3 * * ?"}, "fired None"),
+    ({"cron": "30 * * * *"}, "no record"),
+    ({"cron": "0 */2 * * *"}, "no record"),
+    ({"cron": "0 0 2,3 * * ?", "dst": "skip"}, "fired None"),
+    ({"cron": "0 0 2,3 * * ?", "dst": "quartz"}, "fired None"),
+    ({"cron": "30 2 * * *", "calendar": {"dates": ["2020-03-28"]}}, "fired dst_gap"),
+    ({"cron": "30 2 * * *", "end": "2020-03-30T00:00:00Z"}, "fired dst_gap"),
+    ({"calendar_interval": "1 day", "start": "2020-03-28T02:30:00+01:00"}, "fired dst_gap"),
+    ({"daily_interval": {"every": "7m", "from": "02:10", "to": "04:00"}}, "fired dst_gap"),
+    ({"every": "1h", "start": "2020-03-28T01:00:00Z"}, "fired None"),
+]
+
+
+@pytest.mark.parametrize(("given", "expected"), MOVED, ids=[str(given) for given, _ in MOVED])
+@pytest.mark.parametrize("policy", ["fire_once", "skip", "fire_all"])
+def test_the_record_of_a_fire_says_that_a_gap_moved_it(
+    life: Life, given: dict[str, Any], expected: str, policy: str
+) -> None:
+    """The clocks of Berlin go from 02:00 to 03:00, which is one o'clock in UTC."""
+    start, moved = ms("2020-03-28T12:00"), ms("2020-03-29T01:00")
+    life.put(start, Trigger("default", tz="Europe/Berlin", **given), misfire=policy)
+
+    life.until(start, moved + HOUR)
+
+    there = [f"{one.outcome} {one.reason}" for one in life.records(start, moved) if one.fire_time == moved]
+    assert (there or ["no record"]) == [expected]
+
+
+@pytest.mark.parametrize("policy", ["fire_once", "fire_all"])
+def test_a_moved_fire_that_comes_too_late_has_misfired(life: Life, policy: str) -> None:
+    start, moved = ms("2020-03-28T12:00"), ms("2020-03-29T01:00")
+    life.put(start, Trigger("default", "30 2 * * *", "Europe/Berlin"), misfire=policy)
+
+    life.round(moved + 2 * MINUTE)
+
+    assert [(one.outcome, one.reason) for one in life.records(start, moved)] == [("misfired", policy)]
 
 
 def test_previous_and_next_enclose_every_minute_of_the_week_of_a_gap() -> None:

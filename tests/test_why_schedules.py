@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from tenure.lease.ledger import Ledger
@@ -19,7 +21,7 @@ from tenure.scheduler.why import VERDICTS, why
 from tenure.scripts.errors import BadInput, NotFound
 from tenure.testing import START
 
-MINUTE = 60_000
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 FIRST = START + 40_000
 TASK = Task("reports.daily", lambda: None)
 KEY = "reports.daily"
@@ -79,6 +81,27 @@ def test_each_instant_of_a_long_list_is_found_by_its_own_record(night: Night) ->
 
     for minute in (0, 1, 17, 38, 39):
         assert night.ask(FIRST + 40 * MINUTE, FIRST + minute * MINUTE).since == FIRST + minute * MINUTE
+
+
+def test_a_fire_that_a_gap_moved_names_the_time_that_the_clocks_left_out(ledgers: Ledgers) -> None:
+    night, moved = Night(ledgers), START - START % DAY + 188 * DAY + HOUR
+    before = datetime(2027, 3, 27, 12, tzinfo=UTC)
+    night.schedules(START).put(KEY, TASK, [Trigger("default", "30 2 * * *", "Europe/Berlin", start=before)])
+    night.round(moved)
+
+    found, day_after = night.ask(moved + 1, moved), moved + DAY - 30 * MINUTE
+    night.round(day_after)
+    plain = night.ask(day_after, day_after)
+    night.schedules(day_after).put(KEY, TASK, [Trigger("default", "0 0 5 * * ?", "Europe/Berlin")])
+    changed = night.ask(day_after, moved)
+
+    assert found.verdict == changed.verdict == plain.verdict == "fired"
+    assert (
+        "The clocks went forward and left out 02:30:00: it fired at the first instant after that, at 03:00:00."
+        in found.text
+    )
+    assert "left out its time: it fired at the first instant after that." in changed.text
+    assert "clocks" not in plain.text
 
 
 def test_a_disabled_tenant_is_named_for_what_passed_and_for_what_comes(night: Night) -> None:

@@ -33,6 +33,8 @@ class Kind:
     given: Mapping[str, Any]
     instants: Instants
     taken_out: TakenOut = lambda after, until: ()
+    moved: Instants = lambda after, until: ()
+    """Those of its instants that fire for what a gap left out."""
 
     def trigger(self, name: str) -> Trigger:
         return Trigger(name, **self.given)
@@ -71,6 +73,15 @@ def walked_out(tz: str, meaning: Meaning, dst: str, left_out: Callable[[date], b
     return lambda after, until: [(at, why) for at, why in year() if after < at <= until]
 
 
+def moved(tz: str, meaning: Meaning, dst: str, left_out: Callable[[date], bool]) -> Instants:
+    @cache
+    def year() -> list[int]:
+        zone = walk(tz).zone
+        return [ms(at) for at in walk(tz).moved(meaning, dst) if not left_out(at.astimezone(zone).date())]
+
+    return lambda after, until: [at for at in year() if after < at <= until]
+
+
 def _after_gap(at: datetime) -> bool:
     """Whether the clocks have just gone forward."""
     before = (at.astimezone(UTC) - timedelta(seconds=1)).astimezone(at.tzinfo)
@@ -105,7 +116,8 @@ def at_half_hours(
     given: dict[str, Any] = {"cron": expression, "tz": tz, "dst": dst}
     if calendar is not None:
         given["calendar"] = calendar
-    return Kind(given, walked(tz, meaning, dst, left_out), walked_out(tz, meaning, dst, left_out))
+    how = (tz, meaning, dst, left_out)
+    return Kind(given, walked(*how), walked_out(*how), moved(*how))
 
 
 def _weekday(day: date) -> bool:

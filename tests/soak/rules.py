@@ -39,11 +39,19 @@ class Told:
     trigger: Trigger
     plan: Instants
     taken_out: TakenOut
+    moved: Instants
     told: int
 
     def all(self, after: int, until: int) -> list[int]:
         """All planned instants, those that clock changes take out too."""
         return sorted([*self.plan(after, until), *(at for at, _ in self.taken_out(after, until))])
+
+    def with_moved(self, said: Sequence[Said]) -> list[Said]:
+        """What is expected, each fire in time that a gap moved marked."""
+        return [
+            (at, outcome, "dst_gap" if outcome == "fired" and self.moved(at - 1, at) else reason)
+            for at, outcome, reason in said
+        ]
 
     def with_taken_out(self, said: Sequence[Said], until: int) -> list[Said]:
         """What is expected, and what clock changes take out up to an instant."""
@@ -143,7 +151,7 @@ class Rules:
         for trigger in definition.triggers:
             since = max(now, of.latest.get((key, trigger.name), 0))
             kind = kind_of(trigger)
-            one = triggers[trigger.name] = Told(trigger, kind.instants, kind.taken_out, since)
+            one = triggers[trigger.name] = Told(trigger, kind.instants, kind.taken_out, kind.moved, since)
             first = int(firsts[trigger.name])
             *early, begins = one.all(since, first)
             assert begins == first, f"{key} {trigger.name} would begin with {first}, which is not planned"
@@ -193,7 +201,7 @@ class Rules:
         unobserved = one.plan(one.told, min(resumed, made)) if resumed > one.told else []
         due = list(one.plan(max(one.told, resumed), made))
         passed = [(at, "skipped", "unobserved") for at in unobserved]
-        fires = _misfired(due, made, schedule.misfire)
+        fires = one.with_moved(_misfired(due, made, schedule.misfire))
         said = self._read(one, found)
         until = made
         if schedule.misfire.policy == "fire_all":
@@ -276,7 +284,9 @@ class Rules:
             first, outcome, reason, _job, _at, _scheduler, until, count = record.split(" ")
             low, high = int(first) - 1, int(first if until == "-" else until)
             taken_out = [at for at, why in one.taken_out(low, high) if why == reason]
-            instants = taken_out if reason.startswith("dst_") else one.plan(low, high)
+            instants = (
+                taken_out if outcome == "skipped" and reason.startswith("dst_") else one.plan(low, high)
+            )
             assert len(instants) == int(count), f"{record!r} stands for {len(instants)} planned instants"
             assert instants[0] == int(first), f"{record!r} begins before the first planned instant"
             assert until in ("-", str(instants[-1])), f"{record!r} ends after the last planned instant"
