@@ -12,9 +12,11 @@ from tenure.lease.ledger import Ledger, NewJob, new_token
 from tenure.lease.outcome import Fail, GiveBack, NextChunk, Succeed
 from tenure.lease.why import why
 from tenure.scripts.errors import BadInput
+from tenure.scripts.keys import wake_channel
 from tenure.testing import START
 
 from .given import At, Store, claimed_ids, running
+from .listener import Listener
 
 MINUTE = 60_000
 HELD: list[dict[str, Any]] = [{}, {"pool": "advance"}, {"task": "report"}]
@@ -386,14 +388,9 @@ def test_a_claim_sent_again_answers_its_leases_though_all_is_held_since(ledger: 
 
 
 def test_a_hold_is_told_to_workers(ledger: Ledger) -> None:
-    from tenure.scripts.keys import wake_channel
-
-    client: Any = ledger.scripts.redis
-    listener = client.pubsub()
-    listener.subscribe(wake_channel(ledger.keys.namespace))
-    listener.get_message(timeout=5)
+    listener = Listener(ledger.scripts.redis, wake_channel(ledger.keys.namespace))
 
     Holds(ledger).add(task="report")
 
-    assert listener.get_message(timeout=5)["data"] == b"hold acme task report"
-    listener.close()
+    assert listener.heard() == ["hold acme task report"]
+    listener.line.close()

@@ -17,11 +17,12 @@ from tenure.lease.outcome import Fail, GiveBack, Lose, NextChunk, Outcome, SkipR
 from tenure.lease.walk import STEP, go_on
 from tenure.lease.who import BY_LIMIT
 from tenure.scripts.errors import BadInput, InstanceEnded, StaleFence
-from tenure.scripts.keys import parse
+from tenure.scripts.keys import parse, wake_channel
 from tenure.scripts.states import State
-from tenure.testing import START, Died, Faults, wait_until
+from tenure.testing import START, Died, Faults
 
 from .given import PAUSABLE, At, Store, claim, claimed_ids, running, view
+from .listener import Listener
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 BAND = 1 << 42
@@ -155,14 +156,12 @@ def test_a_due_time_moves_no_further_than_a_due_time_can_be(ledger: Ledger, at: 
 
 def test_its_worker_is_told_to_stop(ledger: Ledger) -> None:
     lease = running(ledger, fields=PAUSABLE)
-    listener = ledger.scripts.redis.pubsub()
-    listener.subscribe(f"{ledger.keys.namespace}:wake")
+    listener = Listener(ledger.scripts.redis, wake_channel(ledger.keys.namespace))
 
     Instances(ledger).pause(INSTANCE)
 
-    word = f"stop advance acme {lease.id} {lease.fence} paused".encode()
-    wait_until(lambda: (listener.get_message() or {}).get("data") == word, "the word")
-    listener.close()
+    assert f"stop advance acme {lease.id} {lease.fence} paused" in listener.heard()
+    listener.line.close()
 
 
 def test_jobs_of_tasks_that_are_not_pausable_go_on(ledger: Ledger) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -15,30 +14,10 @@ from tenure.scripts.keys import wake_channel, watch_channel
 from tenure.testing import START, Server
 
 from .given import At, claim, running, unknown_outcome, view
+from .listener import Listener
 
 MINUTE = 60_000
 BACKGROUND = {"background": "1"}
-
-
-class Listener:
-    """Hears a channel from the moment it is made."""
-
-    def __init__(self, redis: Any, channel: str) -> None:
-        self.redis, self.channel = redis, channel
-        self.line = redis.pubsub()
-        self.line.subscribe(channel)
-        self.heard()
-
-    def heard(self) -> list[str]:
-        """What was said since this was asked last, to a mark of our own."""
-        self.redis.publish(self.channel, "mark")
-        said: list[str] = []
-        while "mark" not in said:
-            message = self.line.get_message(timeout=10)
-            assert message, "the channel is silent"
-            if message["type"] == "message":
-                said.append(message["data"].decode())
-        return said[:-1]
 
 
 Listen = Callable[[str], Listener]
