@@ -162,6 +162,7 @@ def dry_run(found: DryRun) -> Json:
         "at": instant(found.at),
         "decisions": [_decision(one) for one in found.decisions],
         "nextFire": instant(found.following),
+        "note": found.note,
     }
 
 

@@ -316,8 +316,8 @@ class ScheduleBook:
         misfire: object = None,
         tenant: str = "default",
     ) -> Sequence[DryRun]:
-        """What the misfire policy would make of an outage from `start` to `end` (now, if not given), or of what is due
-        now and has not fired yet; with `misfire`, another policy would. Nothing is changed. See dry_run.
+        """What the policies for misfires and overlap would make of an outage from `start` to `end` (now, if not given),
+        or of what is due now and has not fired yet; with `misfire`, by that policy. Nothing is changed. See dry_run.
         """
         low = None if start is None else epoch_ms(start, what="start")
         high = None if end is None else epoch_ms(end, what="end")

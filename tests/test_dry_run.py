@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tenure.lease.ledger import Ledger
 from tenure.lease.ledgers import Ledgers
+from tenure.lease.outcome import Fail, Succeed
 from tenure.lease.tasks import Task
 from tenure.scheduler import pausing
+from tenure.scheduler.definition import OVERLAPS
 from tenure.scheduler.dry_run import Decision, DryRun, dry_run, of_outage
 from tenure.scheduler.fire_record import Fire
 from tenure.scheduler.misfire import Misfire, read_misfire
@@ -23,7 +27,7 @@ from tenure.testing import START
 
 from .given import Store
 
-MINUTE = 60_000
+MINUTE, HOUR = 60_000, 3_600_000
 FIRST = START + 40_000
 KEY = "reports.daily"
 TASK = Task(KEY, lambda: None)
@@ -101,6 +105,69 @@ def test_what_is_foretold_happens(ledgers: Ledgers, store: Store, seed: int) -> 
     assert due == outage
     assert happened(found) == foretold(due)
     assert found.get(KEY).next_fires == {"default": due.following}
+
+
+TWO = [EVERY_MINUTE, Trigger("half", "30 * * * * ?")]
+OLD = START + 10_000
+"""When the first of two triggers fires."""
+
+
+def waits(ledger: Ledger) -> None:
+    """As it was made."""
+
+
+def begun(ledger: Ledger) -> None:
+    ledger.claim("advance", "one")
+
+
+def tried_once(ledger: Ledger) -> None:
+    (lease,) = ledger.claim("advance", "one").leases
+    ledger.settle(lease, Fail("no luck", delay_ms=HOUR))
+
+
+def ended(ledger: Ledger) -> None:
+    (lease,) = ledger.claim("advance", "one").leases
+    ledger.settle(lease, Succeed(b""))
+
+
+@pytest.mark.parametrize("policy", ["fire_once", "skip", {"policy": "fire_all", "max": 30}])
+@pytest.mark.parametrize("overlap", OVERLAPS)
+@pytest.mark.parametrize("stands", [waits, begun, tried_once, ended])
+def test_what_finds_the_job_of_the_last_fire_in_its_way_is_foretold(
+    ledgers: Ledgers, store: Store, policy: Any, overlap: str, stands: Callable[[Ledger], None]
+) -> None:
+    schedules_at(ledgers, START).put(KEY, TASK, TWO, misfire=policy, overlap=overlap)
+    Scheduler(at(ledgers, OLD), "one").round()
+    stands(at(ledgers, OLD).of("acme"))
+    now = FIRST + 25 * MINUTE + 40_000
+
+    with store.unchanged():
+        due = dry_run(schedules_at(ledgers, now), KEY)
+        outage = dry_run(schedules_at(ledgers, now), KEY, start=OLD + 1, end=now)
+    while min(schedules_at(ledgers, now).get(KEY).next_fires.values()) <= now:
+        Scheduler(at(ledgers, now), "one").round()
+
+    assert due == outage
+    assert [run.trigger for run in due] == ["default", "half"]
+    told = sorted(one for run in due for one in foretold(run))
+    assert told == sorted(one for one in happened(schedules_at(ledgers, now)) if one[0] > OLD)
+
+
+@pytest.mark.parametrize("overlap", OVERLAPS)
+@pytest.mark.parametrize(("stands", "status"), [(begun, "running"), (tried_once, "pending"), (ended, None)])
+def test_the_job_of_the_last_fire_is_named_while_it_has_not_ended(
+    ledgers: Ledgers, overlap: str, stands: Callable[[Ledger], None], status: str | None
+) -> None:
+    schedules_at(ledgers, START).put(KEY, TASK, TWO, overlap=overlap)
+    Scheduler(at(ledgers, OLD), "one").round()
+    ledger = at(ledgers, OLD).of("acme")
+    stands(ledger)
+
+    runs = dry_run(schedules_at(ledgers, FIRST), KEY)
+
+    (job,) = ledger.list().items
+    expected = f"overlap {overlap!r}: job {job.id} of the last fire is {status}"
+    assert [run.note for run in runs] == [expected if status and overlap != "allow" else None] * 2
 
 
 def test_the_budget_spreads_what_it_lets_fire() -> None:

@@ -109,6 +109,9 @@ def test_what_is_marked_and_fires_is_what_fires(trigger: Trigger) -> None:
     times = trigger.times(NEW_YEAR)
     for start, end in (("2025-03-30", "2025-03-31"), ("2025-10-26", "2025-10-27")):
         odd = list(times.odd_ms(ms(start), ms(end)))
+        moved = [one for one in odd if one.mark == "gap" and not one.skipped and one.nominal != one.shown]
+        assert list(times.odd_ms(ms(start), ms(end), only="moved")) == moved
+        assert list(times.odd_ms(ms(start), ms(end), only="skipped")) == [one for one in odd if one.skipped]
         fires = {one.at for one in odd if not one.skipped}
         doubled = range(ms("2025-10-26T00:00"), ms("2025-10-26T02:00"))
 

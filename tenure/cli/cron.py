@@ -472,7 +472,7 @@ def explain(
 ) -> None:
     """Say in words when EXPRESSION is due, its next fires, and the days on which the clocks change.
 
-    Six or seven fields are Quartz, five are crontab. It needs no server. With --outage, say what the misfire policy
+    Six or seven fields are Quartz, five are crontab. It needs no server. With --outage, say what the policies
     of the stored schedule JOBKEY would make of an outage that ends now; 0s: of what is due now.
     """
     if outage is not None:
@@ -514,6 +514,8 @@ def _explain_outage(job_key: str, lasted: int, misfire: str | None, tenant: str,
     print_table(("FIRE TIME", "TRIGGER", "OUTCOME", "REASON", "JOB DUE"), rows)
     for run in found:
         say(f"then trigger {run.trigger} fires next at {local_time(run.following)}")
+    for note in dict.fromkeys(run.note for run in found if run.note):
+        say(note)
 
 
 def _decision_row(trigger: str, one: Decision) -> tuple[str, ...]:

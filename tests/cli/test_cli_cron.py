@@ -10,6 +10,7 @@ from tenure import Tenure
 from tenure.api import schedule_views
 from tenure.lease.instants import rfc3339
 from tenure.lease.jobs import FIRE
+from tenure.lease.ledgers import Ledgers
 from tenure.scheduler.plan import month
 from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Schedules
@@ -235,6 +236,24 @@ def test_an_outage_is_explained(cli: Cli, stored: Tenure) -> None:
     assert now.code == 0
     assert len(now.out.splitlines()) == 1
     assert cli("cron", "explain", "nothing", "--outage", "1h").code == 3
+
+
+def test_an_outage_names_the_job_that_stands_in_the_way(cli: Cli, stored: Tenure) -> None:
+    ledgers = stored.ledgers()
+    now = ledgers.index.take(FIRE, 0).now_ms
+    early = [Ledgers(ledgers.scripts.at(now - hours * 3_600_000), ledgers.namespace) for hours in (3, 2)]
+    task, triggers = (
+        stored.registry.get("reports.daily"),
+        [Trigger("a", every="1h"), Trigger("b", every="1h")],
+    )
+    Schedules(early[0].of("default")).put("hourly", task, triggers, overlap="queue")
+    Scheduler(early[1], "one").round()
+
+    said = cli("cron", "explain", "hourly", "--outage", "0s")
+
+    assert said.out.count("queue_full") == 2
+    assert said.err.count("overlap 'queue': job ") == 1
+    assert said.err.endswith(" of the last fire is pending\n")
 
 
 def test_a_backfill_says_what_it_made_and_what_was_there(cli: Cli, stored: Tenure) -> None:

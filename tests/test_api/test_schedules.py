@@ -10,7 +10,9 @@ from starlette.testclient import TestClient
 from tenure import Tenure
 from tenure.api.plain import instant
 from tenure.lease.jobs import FIRE
+from tenure.lease.ledgers import Ledgers
 from tenure.lease.tasks import Task
+from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Schedules
 from tenure.scheduler.trigger import Trigger
 
@@ -567,6 +569,7 @@ def test_a_preview_says_what_becomes_of_an_outage(client: TestClient) -> None:
         "at": "2026-03-03T12:00:00.000Z",
         "decisions": None,
         "nextFire": "2026-03-04T02:00:00.000Z",
+        "note": None,
     }
     assert skipped == {
         "fireTime": "2026-03-01T02:00:00.000Z",
@@ -599,6 +602,24 @@ def test_a_stored_schedule_says_what_becomes_of_an_outage(client: TestClient) ->
     assert [one["outcome"] for one in own[0]["decisions"]] == ["skipped"]
     assert [one["outcome"] for one in other[0]["decisions"]] == ["misfired"] * 3
     assert now[0]["decisions"] == []
+
+
+def test_a_dry_run_lets_nothing_run_that_finds_a_job_in_its_way(client: TestClient, shop: Tenure) -> None:
+    ledgers = shop.ledgers()
+    now = ledgers.index.take(FIRE, 0).now_ms
+    early = Ledgers(ledgers.scripts.at(now - 3_600_000), ledgers.namespace)
+    trigger, task = Trigger("default", every="1h"), shop.registry.get("reports.daily")
+    Schedules(early.of("default")).put("reports.nightly", task, [trigger], overlap="skip")
+    Scheduler(Ledgers(ledgers.scripts.at(now), ledgers.namespace), "one").round()
+    outage = {"from": instant(now + 1), "until": instant(now + 3_600_000)}
+
+    (run,) = client.post(f"{URL}/dry-run", json={"outage": outage}).json()["items"]
+
+    (job,) = shop.ledger().list().items
+    assert run["note"] == f"overlap 'skip': job {job.id} of the last fire is pending"
+    assert [(one["outcome"], one["reason"], one["dueAt"]) for one in run["decisions"]] == [
+        ("skipped", "overlap", None)
+    ]
 
 
 @pytest.mark.parametrize(
