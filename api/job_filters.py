@@ -9,7 +9,7 @@ from ..lease.context import check_labels, check_record, check_text, check_trace
 from ..lease.filters import Q_LIMIT, Filters, check_range
 from ..lease.instants import parse_instant, to_ms
 from ..lease.jobs import Page
-from ..lease.listing import list_jobs
+from ..scheduler.job_pages import find_jobs
 from ..scripts.states import State
 from .fields import Fields
 from .needs import App
@@ -64,7 +64,7 @@ def read_page(app: App, query: Fields, tasks: Collection[str] | None, *, backgro
         filters = Filters(**found)
     query.done()
     assert filters
-    return list_jobs(app.ledger(tenant), filters, limit=limit, cursor=cursor)
+    return find_jobs(app.ledger(tenant), app.archive, filters, limit=limit, cursor=cursor)
 
 
 def _checked(query: Fields, name: str, read: Callable[[str], Any], check: Callable[[Any], object]) -> Any:

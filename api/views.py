@@ -33,8 +33,11 @@ def page(items: Sequence[Json], next_cursor: str | None) -> Json:
 
 
 def jobs_page(found: Page, view: Callable[[JobView], Json]) -> Json:
-    """One page of jobs; `scanned` is how many were looked at, so a short page explains itself."""
-    return {**page([view(one) for one in found.items], found.next_cursor), "scanned": found.scanned}
+    """One page of jobs; `scanned` is how many were looked at, so a short page explains itself, `redisOnly` whether an
+    archive was left out.
+    """
+    items = page([view(one) for one in found.items], found.next_cursor)
+    return {**items, "scanned": found.scanned, "redisOnly": found.redis_only}
 
 
 def background_task(view: JobView, *, log: bool = True) -> Json:

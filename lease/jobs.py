@@ -293,3 +293,5 @@ class Page:
     next_cursor: str | None
     scanned: int = 0
     """How many jobs were looked at."""
+    redis_only: bool = False
+    """Whether there is an archive that was left out, because it cannot be searched by these filters."""

@@ -119,10 +119,15 @@ def _number(text: str) -> str:
 
 def list_jobs(ledger: Ledger, filters: Filters, *, limit: int = 50, cursor: str | None = None) -> Page:
     """A page of jobs. Raises BadInput for a limit out of range, and for a cursor that another list gave."""
-    if not 1 <= limit <= LONGEST:
-        raise BadInput(f"limit {limit!r} is out of range: 1 to {LONGEST}", hint="the default is 50")
+    check_limit(limit)
     found = _read(ledger, filters, Form("", views.jobs), limit, cursor)
     return Page(found.items, found.next_cursor, found.scanned)
+
+
+def check_limit(limit: int) -> None:
+    """Raises BadInput for what is no number of jobs on a page."""
+    if not 1 <= limit <= LONGEST:
+        raise BadInput(f"limit {limit!r} is out of range: 1 to {LONGEST}", hint="the default is 50")
 
 
 def list_failed(

@@ -42,6 +42,14 @@ class History(Protocol):
         """A job as it was when it was last seen, at its end."""
         ...
 
+    def jobs(
+        self, tenant: str, task: str | None, status: str | None, before: int, id_: str, limit: int
+    ) -> Sequence[JobView]:
+        """The newest jobs that come after (`before`, `id_`): by when they ended if a `status` is asked for, else by
+        when they were made (epoch ms); those of one instant by id.
+        """
+        ...
+
 
 def is_whole(month: str, now: str, born: str) -> bool:
     """Whether Redis has all records of a month (YYYYMM): it lets none go that is this young, and has lost none since

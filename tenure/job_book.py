@@ -10,6 +10,7 @@ from .failure_book import FailureBook
 from .lease.chain import Chain, chain
 from .lease.context import Record
 from .lease.durations import Duration
+from .lease.filters import Filters
 from .lease.instants import to_ms
 from .lease.jobs import JobView, Page
 from .lease.requests import due, edited_args
@@ -19,6 +20,7 @@ from .lease.tasks import check_priority
 from .lease.who import who
 from .lease.why import Why, why_seen
 from .scheduler.history import find_job
+from .scheduler.job_pages import find_jobs
 from .scripts.errors import BadInput
 from .scripts.kinds import checked
 
@@ -53,11 +55,13 @@ class JobBook(FailureBook):
 
         All `labels` must be there; `created_to` is not included. `q` is the id of a job, its idempotency key, or words
         of the error of a dead or failed one. With several filters a page may be short, or empty, though there are more:
-        `next_cursor` says so, `scanned` how many were looked at. Raises BadInput.
+        `next_cursor` says so, `scanned` how many were looked at. Jobs that only the archive has are found by `status`
+        and `task`; with another filter they are left out, and `redis_only` says so. Raises BadInput, and
+        ArchiveUnreachable for a page that needs the archive.
         """
-        return self._app.ledger(tenant).list(
+        filters = Filters(
             status=status,
-            task=task,
+            tasks=None if task is None else (task,),
             instance=instance,
             node=node,
             trace=trace,
@@ -67,9 +71,8 @@ class JobBook(FailureBook):
             created_from=None if created_from is None else to_ms(created_from, what="created_from"),
             created_to=None if created_to is None else to_ms(created_to, what="created_to"),
             fingerprint=fingerprint,
-            limit=limit,
-            cursor=cursor,
         )
+        return find_jobs(self._app.ledger(tenant), self._app.archive, filters, limit=limit, cursor=cursor)
 
     def summary(self, tenant: str = "default") -> Summary:
         """How many jobs there are by state and by task, from counters."""

@@ -836,11 +836,13 @@ DROPS: dict[str, tuple[list[str], str]] = {
     "a table": (["DROP TABLE tenure_log"], "table tenure_log is missing"),
     "an index": (
         ["DROP INDEX tenure_log_page"],
-        "index tenure_log_page of tenure_log on (tenant, job_key, month, position, event_id) is missing",
+        "index tenure_log_page of tenure_log on (tenant, job_key, month, position, event_id) is missing: "
+        "CREATE INDEX tenure_log_page ON tenure_log (tenant, job_key, month, position, event_id)",
     ),
     "a unique index": (
         ["DROP INDEX tenure_fires_event"],
-        "unique index tenure_fires_event of tenure_fires on (event_id) is missing",
+        "unique index tenure_fires_event of tenure_fires on (event_id) is missing: "
+        "CREATE UNIQUE INDEX tenure_fires_event ON tenure_fires (event_id)",
     ),
     "a column": (["ALTER TABLE tenure_log DROP COLUMN message"], "column tenure_log.message is missing"),
     "uniqueness": (

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, Select, Table, create_engine, inspect, select
+from sqlalchemy import Connection, Engine, Row, Select, Table, create_engine, inspect, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
@@ -143,6 +143,19 @@ class Archive:
         table = tables.jobs
         wanted = select(table).where(table.c.tenant == tenant, table.c.id == job_id)
         return next((rows.job(row) for row in self._rows(wanted)), None)
+
+    def jobs(
+        self, tenant: str, task: str | None, status: str | None, before: int, id_: str, limit: int
+    ) -> Sequence[JobView]:
+        of = tables.jobs.c
+        found = select(tables.jobs).where(of.tenant == tenant)
+        if task is not None:
+            found = found.where(of.task == task)
+        if status is not None:
+            found = found.where(of.status == status)
+        time = of.created_at if status is None else of.finished_at
+        page = found.where(tuple_(time, of.id) < (before, id_)).order_by(time.desc(), of.id.desc())
+        return [rows.job(row) for row in self._rows(page.limit(limit))]
 
     def has(self, event_id: str) -> bool:
         """Whether a fire record or a log entry is here."""

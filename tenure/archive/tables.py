@@ -18,6 +18,7 @@ from sqlalchemy import (
     Text,
     inspect,
 )
+from sqlalchemy.schema import CreateIndex
 
 metadata = MetaData()
 
@@ -81,6 +82,10 @@ jobs = Table(
     Column("job", LargeBinary(1 << 20), nullable=False),
     Index("tenure_jobs_id", "tenant", "id", unique=True),
     Index("tenure_jobs_time", "tenant", "task", "finished_at", "id"),
+    Index("tenure_jobs_created", "tenant", "created_at", "id"),
+    Index("tenure_jobs_of_task", "tenant", "task", "created_at", "id"),
+    Index("tenure_jobs_ended", "tenant", "status", "finished_at", "id"),
+    Index("tenure_jobs_of_task_ended", "tenant", "task", "status", "finished_at", "id"),
 )
 """An ended job each, as it was when it was last seen; `month` is that of its end, `job` what Redis had of it."""
 
@@ -126,7 +131,8 @@ def problems(db: Connection) -> Iterator[str]:
             expected = (tuple(column.name for column in index.columns), bool(index.unique))
             kind = "unique index" if index.unique else "index"
             if index.name not in indexes:
-                yield f"{kind} {index.name} of {table.name} on ({', '.join(expected[0])}) is missing"
+                made = str(CreateIndex(index).compile(db)).strip()
+                yield f"{kind} {index.name} of {table.name} on ({', '.join(expected[0])}) is missing: {made}"
             elif indexes[index.name] != expected:
                 is_, must_be = map(_shape, (indexes[index.name], expected))
                 yield f"index {index.name} of {table.name} is {is_}; it must be {must_be}"

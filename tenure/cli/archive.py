@@ -80,7 +80,8 @@ def check(as_json: bool) -> None:
             click.echo(one)
     if found:
         say(
-            "`tenure archive run` makes missing tables; columns and indexes of one that is there are yours to change"
+            "`tenure archive run` makes missing tables; columns and indexes of one that is there are yours to change: "
+            "run the statements that are shown"
         )
         raise click.exceptions.Exit(1)
     say("the archive has its tables and indexes")

@@ -7,16 +7,16 @@ import click
 from ..api import views
 from ..lease.context import Record, check_record
 from ..lease.filters import Filters
-from ..lease.jobs import JobView, Page
+from ..lease.jobs import JobView
 from ..lease.ledger import Ledger
-from ..lease.listing import list_jobs
 from ..lease.requests import Options
 from ..lease.who import whoami
 from ..scheduler.history import find_job
+from ..scheduler.job_pages import find_jobs
 from ..scripts.errors import BadInput, NotFound
 from .arguments import read_arguments
 from .by_hand import after_option, from_start_option
-from .job_list import say_more
+from .job_list import say_left_out, say_more
 from .jobs import print_canceled
 from .options import find_app, opened, output_option, tenant_option
 from .output import print_json, print_table, say
@@ -107,12 +107,17 @@ def list_(
     """List background tasks, newest first."""
     wanted = _record(record)
     with opened() as app:
-        page = _page(app.ledger(tenant), task, wanted, limit, cursor)
+        ledger = app.ledger(tenant)
+        # those of a task that was a plain one once have other jobs between them
+        tasks = ledger.background_tasks() if task is None else [task]
+        filters = Filters(tasks=tasks, record=wanted, background=True)
+        page = find_jobs(ledger, app.archive, filters, limit=limit, cursor=cursor)
     if as_json:
         print_json(views.jobs_page(page, lambda one: views.background_task(one, log=False)))
         return
     rows = [(one.id, one.task, describe(one)) for one in page.items]
     print_table(("ID", "TASK", "PROGRESS"), rows)
+    say_left_out(page)
     say_more(page.next_cursor)
 
 
@@ -167,12 +172,6 @@ def _record(text: str | None) -> Record | None:
     kind, _, name = text.partition(":")
     check_record((kind, name))
     return kind, name
-
-
-def _page(ledger: Ledger, task: str | None, record: Record | None, limit: int, cursor: str | None) -> Page:
-    """A page of background tasks. Those of a task that was a plain one once have other jobs between them."""
-    tasks = ledger.background_tasks() if task is None else [task]
-    return list_jobs(ledger, Filters(tasks=tasks, record=record, background=True), limit=limit, cursor=cursor)
 
 
 def _get(ledger: Ledger, job_id: str) -> JobView:

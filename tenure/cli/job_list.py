@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ..api import views
+from ..lease.jobs import Page
 from ..scripts.errors import BadInput
 from ..scripts.states import State
 from .arguments import read_instant
@@ -67,7 +68,15 @@ def list_(as_json: bool, **filters: Any) -> None:
     print_table(("ID", "STATUS", "DUE" if due else "CREATED", "TASK"), rows)
     if page.next_cursor and len(page.items) < filters["limit"]:
         say(f"{len(page.items)} found among the first {page.scanned:,}")
+    say_left_out(page)
     say_more(page.next_cursor)
+
+
+def say_left_out(page: Page) -> None:
+    if page.redis_only:
+        say(
+            "only what Redis has was searched: of an archive, `tenure jobs list` takes --status and --task alone"
+        )
 
 
 def say_more(cursor: str | None) -> None:

@@ -116,7 +116,8 @@ def test_what_the_database_lacks_is_told(cli: Cli, url: str) -> None:
     assert "columns and indexes of one that is there are yours to change" in said.err
     assert said.json == {
         "problems": [
-            "index tenure_log_page of tenure_log on (tenant, job_key, month, position, event_id) is missing"
+            "index tenure_log_page of tenure_log on (tenant, job_key, month, position, event_id) is missing: "
+            "CREATE INDEX tenure_log_page ON tenure_log (tenant, job_key, month, position, event_id)"
         ]
     }
     assert cli("archive", "status", "-o", "json", **where, TENURE_SPOOL="spool").json["state"] == "incomplete"

@@ -31,6 +31,7 @@ def test_a_new_namespace_has_no_jobs(cli: Cli) -> None:
         "nextCursor": None,
         "hasMore": False,
         "scanned": 0,
+        "redisOnly": False,
     }
 
 

@@ -52,6 +52,11 @@ local function outlived(state, most)
   return ids, nil
 end
 
+-- When the last of those ended that retention has let go, epoch ms; 0 if none.
+local function let_go_until(state)
+  return tonumber(redis.call('HGET', K.meta(), 'let_go:' .. state) or 0)
+end
+
 -- Let the oldest jobs of a state go, `most` of those whose time or number is over; answers how many, and when the next one goes.
 local function retire(state, most)
   local ids, due = outlived(state, most)
@@ -66,6 +71,8 @@ local function retire(state, most)
       redis.call('HDEL', K.meta(), 'cut:+ok')
     end
   end
+  local last = tonumber(redis.call('HGET', K.row(ids[#ids]), SHORT.finished) or 0)
+  if last > let_go_until(state) then redis.call('HSET', K.meta(), 'let_go:' .. state, text(last)) end
   forget(ids)
   return #ids, due
 end
