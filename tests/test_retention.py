@@ -270,7 +270,8 @@ def test_when_all_jobs_have_gone_nothing_of_them_is_left(ledger: Ledger, at: At,
     left = {parse(name)[2]: value for name, (_, value) in store.dump().items() if parse(name)[1] == "acme"}
     own = {family: value for family, value in left.items() if family not in ("memo", "minute")}
     keeps = {f"keep:{state}".encode() for state in RESTING}
-    assert set(own.pop("meta")) == {b"clock", b"born", b"gone", *keeps}
+    ends = {f"let_go:{state}".encode() for state in ENDED}
+    assert set(own.pop("meta")) == {b"clock", b"born", b"gone", *keeps, *ends}
     assert set(own.pop("figures")) == {b"claim|advance"}, "when a job of the pool was last claimed"
     assert own == {}
     queues = {name: value for name, (_, value) in store.dump().items() if "{@}:i:" in name}
