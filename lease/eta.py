@@ -9,14 +9,14 @@ BIC: Schwarz 1978, Raftery 1995). The slowest stretch between two commits counts
 The range is twice the standard deviation of what is ahead: of the blocks still to come, of each fit, and of the fits
 among each other; more where neighbours are alike, since then there is less evidence than blocks.
 
-Working time does not run in a queue or a pause, and it does run through work that was lost and done again, so retries
-count and waiting does not.
+Working time does not run in a queue or a pause. It does run through work that was lost and done again, and through the
+delays that a task asks for between its chunks or before it tries again: those are its own pace.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import exp, log, sqrt
 from statistics import fmean, median, variance
@@ -47,15 +47,16 @@ class Eta:
 
 
 def remaining(view: JobView) -> Eta | None:
-    """How long from when it was read until a job has ended: what waits for its next attempt or chunk works on from when
-    that is due. None while it does not deserve a number, and once it has ended.
+    """How long from when it was read until a job has ended. What waits longer than its commits usually take goes on
+    then. None while it does not deserve a number, and once it has ended.
     """
     if view.progress is None or view.status not in (State.RUNNING, State.PENDING):
         return None
-    left = estimate(view.progress, view.read_at)
+    ahead = max(0, view.run_at - view.read_at) if view.status is State.PENDING else 0
+    left = estimate(replace(view.progress, busy_ms=view.progress.busy_ms - ahead), view.read_at)
     if left is None:
         return None
-    wait = max(0, view.run_at - view.read_at) if view.status is State.PENDING else 0
+    wait = max(0, ahead - _usual_gap(view.progress.samples))
     return Eta(left.likely_ms + wait, left.low_ms + wait, left.high_ms + wait)
 
 

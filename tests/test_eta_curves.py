@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tenure.lease.eta import Eta, remaining
-from tenure.lease.ledger import Ledger
+from tenure.lease.ledger import Ledger, NewJob
+from tenure.lease.outcome import Fail, NextChunk
 
-from .given import START, running
+from .given import START, claim, running
 
 Curve = list[tuple[int, int]]
 CURVES = {
@@ -73,3 +74,47 @@ def test_the_range_covers_the_truth_in_four_of_five_curves(ledger: Ledger) -> No
     assert sum(everywhere) >= 0.8 * len(everywhere), {
         name: sum(look.covered for look in found) / len(found) for name, found in told.items()
     }
+
+
+@pytest.mark.parametrize(("delay", "again"), [(2_000, False), (500, False), (2_000, True)])
+def test_waits_that_a_task_asks_for_are_part_of_its_pace(ledger: Ledger, delay: int, again: bool) -> None:
+    """Between two chunks, and where `again`, before each second attempt: 20 ms of work, and then it waits."""
+    chunks, now = 30, START
+    ledger.enqueue(NewJob("report", fields={"background": "1", "max_attempts": "100"}))
+    ends: list[tuple[int, Eta | None]] = []
+    for done in range(1, chunks):
+        if again and done % 2:
+            lease = claim(ledger.at(now))
+            now += 20
+            ledger.at(now).settle(lease, Fail("no", delay_ms=delay))
+            now += delay
+        lease = claim(ledger.at(now))
+        now += 20
+        ledger.at(now).settle(lease, NextChunk(b"c", done=done, total=chunks, delay_ms=delay))
+        for part in (0, delay // 2, delay - 1):
+            ends.append((now + part, remaining(ledger.at(now + part).get(lease.id))))
+        now += delay
+    end = now + 20
+
+    told = [(at, eta) for at, eta in ends if eta is not None]
+    assert len(told) > len(ends) * 0.7
+    for at, eta in told:
+        assert at + eta.low_ms - 250 <= end <= at + eta.high_ms, f"{end - at} ms before the end: {eta}"
+        assert eta.likely_ms == pytest.approx(end - at, rel=0.25, abs=delay * 1.2)
+
+
+def test_one_long_wait_is_waited_for_and_not_expected_again(ledger: Ledger) -> None:
+    ledger.enqueue(NewJob("report", fields={"background": "1"}))
+    now, hour = START, 3_600_000
+    for done in range(1, 21):
+        lease = claim(ledger.at(now))
+        now += 1_000
+        ledger.at(now).settle(lease, NextChunk(b"c", done=done, total=40, delay_ms=hour if done == 20 else 0))
+
+    before = remaining(ledger.at(now).get(lease.id))
+    after = remaining(ledger.at(now + hour).get(lease.id))
+
+    assert before is not None
+    assert after is not None
+    assert before.likely_ms == pytest.approx(hour + 20_000, abs=3_000)
+    assert after.likely_ms == pytest.approx(20_000, abs=3_000)

@@ -59,6 +59,7 @@ outcome['continue'] = function(job, it)
   if job.background then
     progress.commit(job, it.done, it.total)
     progress.show(job, 'message', it.summary)
+    progress.rest(job, it.delay)
   end
   wait_until(job, 'continue', now + it.delay)
 end

@@ -19,6 +19,7 @@ local function fail(job, cause, delay, permanent, summary, stack, failure)
   end_attempt(job, 'failed', cause, summary, stack)
   if permanent then return bury(job, 'permanent_error', cause, failure) end
   if tonumber(job.failures) >= tonumber(job.max_attempts) then return bury(job, 'attempts_exhausted', cause, failure) end
+  progress.rest(job, delay)
   wait_until(job, 'try_again', now + delay)
 end
 

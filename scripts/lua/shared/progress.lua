@@ -1,5 +1,6 @@
 -- Progress of a background task. `done` moves only with committed work; each commit leaves a sample "working_ms:done" from
--- which readers estimate what is left. Working time is counted only while the job runs, so queue and pause do not slow it.
+-- which readers estimate what is left. Working time is counted only while the job runs, so queue and pause do not slow it, and
+-- while it waits because it asked to, between its chunks and before it tries again: that is its own pace.
 
 local progress = {}
 
@@ -60,6 +61,10 @@ function progress.stop(job)
   if not job.background then return end
   redis.call('HSET', K.progress(job.id), 'busy', text(working_ms(job)))
   redis.call('HDEL', K.progress(job.id), 'since', 'doing')
+end
+
+function progress.rest(job, delay)
+  if job.background then redis.call('HINCRBY', K.progress(job.id), 'busy', text(delay)) end
 end
 
 -- At most one sample, the oldest, stays for each part of the work done, so a task of any length keeps its whole curve evenly
