@@ -376,6 +376,8 @@ def test_settings_that_cannot_be_understood_close_that_tenant_only(
     assert [job.fire_time for job in other.ledger.list().items] == [FIRST]
     assert not clockwork.switch(FIRST).get().enabled
     assert "cannot be understood" in clockwork.switch(FIRST).get().trouble
+    with pytest.raises(SchedulingDisabled, match="cannot be understood"):
+        pausing.run(clockwork.schedules(FIRST), KEY)
 
     clockwork.switch(FIRST + SECOND).set(enabled=True)
     clockwork.minutes(FIRST + MINUTE, 1)

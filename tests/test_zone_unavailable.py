@@ -280,6 +280,30 @@ def test_a_changed_schedule_is_not_noted_by_what_was_read_before(
     assert clockwork.schedules().get(KEY).unread == {}
 
 
+def test_an_instant_that_another_has_fired_meanwhile_is_not_noted(
+    clockwork: Clockwork, machine: Machine
+) -> None:
+    class Fires:
+        """A scheduler that can read the zone comes by between the reading and the note."""
+
+        def before(self, script: str) -> None:
+            if script == "zone_unread":
+                machine.turn(True)
+                at_first = clockwork.ledgers.scripts.at(FIRST)
+                Scheduler(Ledgers(at_first, clockwork.ledgers.namespace), "sees").fire(["acme"])
+                machine.turn(False)
+
+        def after(self, script: str) -> None: ...
+
+    machine.turn(False)
+    scripts = replace(clockwork.ledgers.scripts.at(FIRST), faults=Fires())
+    Scheduler(Ledgers(scripts, clockwork.ledgers.namespace), "blind").round()
+
+    machine.turn(True)
+    assert minutes(clockwork) == [(0, 0, "fired", None)]
+    assert clockwork.schedules().get(KEY).unread == {}
+
+
 def test_a_machine_without_any_zone_fires_what_needs_none(
     tenure_server: Server, tenure_namespace: str
 ) -> None:
