@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import zip_longest
 from typing import cast
 
 from ..scripts.errors import BadInput
+from .payload import unpack_args
+from .reports import cut
 
 MASK = "***"
 LEAST = 6
 """A masked value shorter than this is no secret by itself, and would mask half of all text."""
+MARGIN = 8_000
+"""So much at the cut end of a long text is left out: half a secret may stand there, without what tells that it is one.
+Longer than what any look takes, even if all of it became marks, which may be longer than what they stand for.
+"""
 
 _NAMES = (
     "password|passwd|passphrase|pwd|secret|token|authorization|apikey|accesskey|privatekey|signingkey|encryptionkey|credential|"
@@ -37,7 +45,8 @@ _LOOKS = (
     ),
     (
         re.compile(
-            rf"(?i)((?:{_LOOSE})[\w.-]{{0,40}}[\"']?\s{{0,5}}[:=]\s{{0,5}})"
+            # but `TokenError: ` is the name of an error, and what follows is what it says
+            rf"(?i)((?:{_LOOSE})(?!(?-i:\w{{0,40}}(?:Error|Exception|Warning):\s))[\w.-]{{0,40}}[\"']?\s{{0,5}}[:=]\s{{0,5}})"
             rf"(\"[^\"\n]{{0,4000}}\"|'[^'\n]{{0,4000}}'|[^\s\"',;&)\]}}]{{1,4000}})"
         ),
         rf"\1{MASK}",
@@ -47,7 +56,12 @@ _LOOKS = (
 
 def is_secret_name(name: object) -> bool:
     """Whether a value of this name is a secret: `password`, `X-Api-Key`, `accessToken`, ..."""
-    return bool(_SECRET_NAME.search(re.sub(r"[^a-z0-9]", "", str(name)[:200].lower())))
+    return _is_secret(str(name)[:200])
+
+
+@lru_cache(4096)
+def _is_secret(name: str) -> bool:
+    return bool(_SECRET_NAME.search(re.sub(r"[^a-z0-9]", "", name.lower())))
 
 
 class Redaction:
@@ -77,6 +91,21 @@ class Redaction:
         if not parts and not isinstance(value, (bool, type(None))) and len(text) >= LEAST:
             self._known.add(text)
 
+    def of_job(self, args: bytes, names: Sequence[str] = ()) -> Redaction:
+        """One that knows the arguments of a job too, as far as they are text under the name of a secret.
+
+        A number is too often a count (`max_tokens`) to be taken out of all text. `args` are packed; `names` are the
+        parameters of the positional ones.
+        """
+        positional, named = unpack_args(args)
+        pairs = [*zip_longest(names[: len(positional)], positional), *named.items()]
+        found = [text for name, part in pairs for text in _texts(part, is_secret_name(name or ""))]
+        if not found:
+            return self
+        redaction = self.copy()
+        redaction.know(found)
+        return redaction
+
     def masked(self, value: object) -> object:
         """`value` without secrets: those by name, and in its text those that are known or look like one."""
         match value:
@@ -102,10 +131,22 @@ class Redaction:
                 return value
 
     def text(self, text: str) -> str:
-        text = self.without_known(text)
-        for looks, instead in _LOOKS:
-            text = looks.sub(instead, text)
-        return text
+        """All of `text`, however long that takes: a second for 2 MB."""
+        return _without_looks(self.without_known(text))
+
+    def beginning(self, text: str, limit: int) -> str:
+        """`text` in at most `limit` characters. Of a long one only its beginning is looked at."""
+        text, wide = self.without_known(text), 2 * limit + MARGIN
+        if len(text) <= wide:
+            return cut(_without_looks(text), limit)
+        return cut(f"{_without_looks(text[:wide])[:-MARGIN]}…", limit)
+
+    def end(self, text: str, limit: int) -> str:
+        """The last `limit` characters of `text`. Of a long one only its end is looked at."""
+        text, wide = self.without_known(text), 2 * limit + MARGIN
+        if len(text) <= wide:
+            return _without_looks(text)[-limit:]
+        return _without_looks(text[-wide:])[MARGIN:][-limit:]
 
     def without_known(self, text: str) -> str:
         """`text` without the secrets that are known; what only looks like one stays."""
@@ -141,6 +182,37 @@ def masked_arguments(
     return shown, {
         name: MASK if is_secret_name(name) else redaction.masked(value) for name, value in kwargs.items()
     }
+
+
+def masked_names(value: object) -> object:
+    """`value` without what stands under the name of a secret. Its text stays as it is."""
+    match value:
+        case Mapping():
+            named = cast("Mapping[object, object]", value)
+            return {
+                name: MASK if is_secret_name(name) else masked_names(part) for name, part in named.items()
+            }
+        case list() | tuple():
+            return [masked_names(part) for part in cast("Sequence[object]", value)]
+        case _:
+            return value
+
+
+def _without_looks(text: str) -> str:
+    for looks, instead in _LOOKS:
+        text = looks.sub(instead, text)
+    return text
+
+
+def _texts(value: object, secret: bool) -> list[str | bytes]:
+    """The text in a value that stands under the name of a secret; all of it, if the value itself does."""
+    if isinstance(value, (str, bytes)):
+        return [value] if secret else []
+    return [
+        text
+        for name, part in _parts(value)
+        for text in _texts(part, secret or (name is not None and is_secret_name(name)))
+    ]
 
 
 def _parts(value: object) -> list[tuple[object | None, object]]:

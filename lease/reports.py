@@ -32,11 +32,16 @@ def check_count(value: int | None, what: str) -> None:
 
 def message_text(text: str, what: str = "message") -> str:
     """`text` as watchers get it: as characters that can be stored, and no longer than they read."""
+    return cut(checked_text(text, what), MESSAGE_LIMIT)
+
+
+def checked_text(text: str, what: str = "message") -> str:
+    """All of `text`, as characters that can be stored. Raises BadInput for what is no text."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadInput(
             f"{what} {text!r:.60} is a {type(text).__name__}, it must be text", hint=f"{what}=str(...)"
         )
-    return cut(storable(text), MESSAGE_LIMIT)
+    return storable(text)
 
 
 def stage_text(name: str) -> str:

@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from tenure import Continue, Tenure
-from tenure.lease.redaction import Redaction
+from tenure.lease import redaction
+from tenure.lease.outcome import Fail
+from tenure.lease.payload import pack_args
+from tenure.lease.redaction import MARGIN, Redaction
 from tenure.scripts.errors import BadInput
 from tenure.workers import Ctx
+from tenure.workers.attempt import STACK_LIMIT, SUMMARY_LIMIT, after_error
 from tenure.workers.wire import Ticket, Why, encode
 
 Say = Callable[..., Any]
@@ -143,7 +147,7 @@ def test_what_one_attempt_masks_is_no_other_ones_secret(ctx: Ctx) -> None:
 
     one.mask("hunter2!")
 
-    assert (one.without_secrets("hunter2!"), other.without_secrets("hunter2!")) == ("***", "hunter2!")
+    assert (one.without_secrets("hunter2!", 99), other.without_secrets("hunter2!", 99)) == ("***", "hunter2!")
 
 
 @pytest.mark.parametrize(
@@ -160,4 +164,83 @@ def test_what_is_no_secret_is_refused_and_not_shown(ctx: Ctx, value: Any, says: 
         with pytest.raises(BadInput, match=says) as refused:
             mask(value)
         assert str(value) not in str(refused.value)
-    assert ctx.without_secrets("long enough") == "long enough"
+    assert ctx.without_secrets("long enough", 99) == "long enough"
+
+
+def test_the_text_of_an_argument_whose_name_is_secret_is_a_secret_of_the_attempt(
+    ctx: Ctx, link: Link
+) -> None:
+    said = "tiger99, 1234567, short, at-home, k-123456, berlin"
+    args = pack_args(
+        ["tiger99", 1234567], {"cookies": ["short", {"at": "at-home"}], "b": {"apiKey": b"k-123456"}}
+    )
+    ticket = ctx._ticket._replace(args=args)
+    ctx = Ctx(ticket, link, Redaction(), parameters=["password", "max_tokens"])
+
+    ctx.report(message=said, log=said)
+    ctx.note(request=said, response=[said])
+    raised = after_error(ValueError(said), Tenure().task("t")(lambda: None).task, 0, ctx)
+
+    masked = "***, 1234567, short, ***, ***, berlin"
+    (report,), note = link.sent
+    assert (report.message, report.lines) == (masked, [masked])
+    assert note == (masked, f'["{masked}"]')
+    assert isinstance(raised, Fail)
+    assert raised.summary == f"ValueError: {masked}"
+    assert "tiger99" not in raised.stack + raised.failure
+
+
+def test_arguments_that_cannot_be_read_take_no_word_away(ctx: Ctx, link: Link) -> None:
+    ctx = Ctx(ctx._ticket._replace(args=b"\xc1"), link, Redaction())
+
+    ctx.report(message="on it")
+
+    assert link.sent[0][0].message == "on it"
+
+
+def test_an_error_hides_what_looks_like_a_secret_and_is_named_as_it_was(ctx: Ctx) -> None:
+    class TokenError(Exception): ...
+
+    said = "no postgresql://u:pw@db/x for password=abc12345, TokenError: late"
+    raised = after_error(TokenError(said), Tenure().task("t")(lambda: None).task, 0, ctx)
+
+    assert isinstance(raised, Fail)
+    masked = "TokenError: no postgresql://u:***@db/x for password=***, TokenError: late"
+    assert raised.summary == masked
+    assert raised.stack.endswith(f"{masked}\n")
+    assert "abc12345" not in raised.failure
+
+
+@pytest.mark.parametrize("at", range(-19, 2))
+def test_a_secret_that_the_cut_of_a_long_text_goes_through_is_not_shown(at: int) -> None:
+    wide = 2 * 1_000 + MARGIN
+    shrinks, secret = f"token='{'x' * 3_000}' " * 3, "password='tiger 99'"
+
+    begun = Redaction().beginning(shrinks.ljust(wide + at, "y") + secret + "z" * wide, 1_000)
+    ended = Redaction().end("z" * wide + secret + shrinks.rjust(wide + at, "y"), 1_000)
+
+    assert "tiger" not in begun
+    assert "99" not in ended
+    assert begun.endswith("…")
+
+
+def test_a_known_secret_is_masked_however_long_it_is() -> None:
+    known = Redaction(["k" * 7_000])
+
+    assert known.beginning("k" * 7_000 * 100, 1_000) == "*" * 300
+    assert known.end("k" * 7_000 * 100, 1_000) == "*" * 300
+
+
+def test_of_a_long_line_a_bounded_part_is_looked_at(
+    ctx: Ctx, link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    monkeypatch.setattr(redaction, "_without_looks", lambda text: looked.append(len(text)) or text)
+
+    ctx.report(log="x" * 2_000_000)
+    raised = after_error(ValueError("x" * 2_000_000), Tenure().task("t")(lambda: None).task, 0, ctx)
+
+    assert isinstance(raised, Fail)
+    assert len(link.sent[0][0].lines[0]) == 1_000
+    assert (len(raised.summary), len(raised.stack)) == (SUMMARY_LIMIT, STACK_LIMIT)
+    assert max(looked) <= 2 * STACK_LIMIT + MARGIN

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tenure.lease.why import why
 from tenure.testing import wait_until
 
 from .test_worker import Shop, Start, env, first_line, lines, note, shop, worker
@@ -26,6 +27,23 @@ def test_stages_warnings_and_errors_are_told_without_secrets(worker: Start, shop
     (attempt,) = view.attempts
     assert attempt.error == "ValueError: *** ***: refused"
     assert "*** ***: refused" in str(attempt.stack)
+
+
+@pytest.mark.parametrize("task", ["spills", "spills.beside"])
+def test_an_argument_whose_name_is_secret_is_told_nowhere(worker: Start, shop: Shop, task: str) -> None:
+    job = shop.make(task, "tiger99", max_attempts=1, background="1")
+
+    worker()
+
+    shop.ended(job)
+    view = shop.ledger.get(job, lines=9)
+    assert view.progress is not None
+    assert view.progress.message == "as ***"
+    assert [text for _, _, text in view.progress.lines] == ["as ***"]
+    (attempt,) = view.attempts
+    assert attempt.error == "ValueError: ***: refused by postgresql://u:***@db/x"
+    assert "tiger99" not in str(attempt.stack)
+    assert "tiger99" not in str(why(view))
 
 
 def test_a_tracked_loop_goes_on_after_the_last_committed_item_when_its_process_dies(

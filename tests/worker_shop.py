@@ -295,6 +295,18 @@ def talks(ctx: Ctx, token: str) -> None:
     raise ValueError(f"{token} {SECRET}: refused")
 
 
+@app.background("spills", retry=Retry(1))
+def spills(ctx: Ctx, password: str) -> None:
+    """Shows an argument of its own whose name says that it is a secret."""
+    ctx.report(message=f"as {password}", log=f"as {password}")
+    raise ValueError(f"{password}: refused by postgresql://u:pw@db/x")
+
+
+@app.background("spills.beside", retry=Retry(1))
+async def spills_beside(ctx: Ctx, password: str) -> None:
+    spills(ctx, password)
+
+
 @app.background("tracks", retry=quick)
 def tracks(ctx: Ctx, path: str, last: int) -> int:
     """An item is written when its chunk has ended; the process dies once, in the middle of a chunk."""

@@ -31,7 +31,7 @@ from ..lease.outcome import (
 )
 from ..lease.payload import pack_cursor, pack_result, unpack_args
 from ..lease.redaction import Redaction
-from ..lease.reports import check_count, cut, message_text, storable
+from ..lease.reports import MESSAGE_LIMIT, check_count, checked_text, cut, storable
 from ..lease.tasks import Task
 from ..scripts.errors import BadPayload, PayloadTooLarge
 from ..scripts.states import Cause
@@ -42,6 +42,10 @@ from .wire import Ticket
 
 SUMMARY_LIMIT = 4_000
 STACK_LIMIT = 16_000
+Clean = Callable[[str, int], str]
+"""Gives a text without secrets, in at most so many characters."""
+NO_SECRETS: Clean = Redaction().beginning
+"""Where none are known; what looks like one is masked."""
 _OURS = (os.path.dirname(__file__), os.path.dirname(asyncio.__file__))
 
 
@@ -55,7 +59,7 @@ class Attempts:
         self._loop: asyncio.Runner | None = None
 
     def run(self, task: Task, ticket: Ticket) -> Outcome:
-        ctx = Ctx(ticket, self._link, self._secrets, task.budgets)
+        ctx = Ctx(ticket, self._link, self._secrets, task.budgets, task.parameter_names)
         try:
             try:
                 self._interrupts.arm(begin(ctx, ticket, self._interrupts.press))
@@ -126,7 +130,8 @@ def after_return(value: Any, task: Task, failures: int, ctx: Ctx) -> Outcome:
     crossed = ctx.meter.ended_by(None)
     if crossed is not None:
         return masked(limited(crossed, task, failures), ctx)
-    return masked(made(lambda: returned(ctx.end_of_chunk(value)), task, failures), ctx)
+    clean = ctx.without_secrets
+    return masked(made(lambda: returned(ctx.end_of_chunk(value), clean), task, failures, clean), ctx)
 
 
 def after_error(exc: BaseException, task: Task, failures: int, ctx: Ctx) -> Outcome:
@@ -135,29 +140,23 @@ def after_error(exc: BaseException, task: Task, failures: int, ctx: Ctx) -> Outc
     crossed = ctx.meter.ended_by(exc)
     if crossed is not None:
         return masked(limited(crossed, task, failures, exc), ctx)
-    return masked(made(lambda: failed(exc, task, failures), task, failures), ctx)
+    clean = ctx.without_secrets
+    return masked(made(lambda: failed(exc, task, failures, clean), task, failures, clean), ctx)
 
 
 def masked(outcome: Outcome, ctx: Ctx) -> Outcome:
-    """An outcome without the secrets that the application or the attempt has named."""
-    match outcome:
-        case NextChunk(message=message) if message:
-            return replace(outcome, message=ctx.without_secrets(message))
-        case SkipRest(reason):
-            return SkipRest(ctx.without_secrets(reason))
-        case Fail():
-            clean = ctx.without_known_secrets
-            return replace(
-                outcome,
-                summary=clean(outcome.summary),
-                stack=clean(outcome.stack),
-                failure=clean(outcome.failure),
-            )
-        case _:
-            return outcome
+    """An outcome whose stack, and what of a failure is no task's text, are without secrets too."""
+    if not isinstance(outcome, Fail):
+        return outcome
+    return replace(
+        outcome,
+        summary=ctx.secrets.without_known(outcome.summary),
+        stack=ctx.secrets.end(outcome.stack, STACK_LIMIT),
+        failure=ctx.secrets.without_known(outcome.failure),
+    )
 
 
-def made(outcome: Callable[[], Outcome], task: Task, failures: int) -> Outcome:
+def made(outcome: Callable[[], Outcome], task: Task, failures: int, clean: Clean) -> Outcome:
     """The outcome; if it cannot be made, because what the task gave or raised is odd, the failure that says so.
 
     So nothing a task leaves behind ends the process, which would count as lost and say nothing.
@@ -165,9 +164,9 @@ def made(outcome: Callable[[], Outcome], task: Task, failures: int) -> Outcome:
     try:
         return outcome()
     except BaseException as exc:  # looking at a value runs its own code, which may raise anything
-        said = _sentence(exc)
+        said = _sentence(exc, clean)
         return Fail(
-            _summary(f"its outcome cannot be told: {said}"),
+            _cut(f"its outcome cannot be told: {said}"),
             Cause.RAISED,
             backoff(task, failures),
             stack=_stack(exc),
@@ -175,7 +174,7 @@ def made(outcome: Callable[[], Outcome], task: Task, failures: int) -> Outcome:
         )
 
 
-def returned(value: Any) -> Outcome:
+def returned(value: Any, clean: Clean = NO_SECRETS) -> Outcome:
     """The outcome of a task that came to its end."""
     if value is None:
         return Succeed()
@@ -184,34 +183,35 @@ def returned(value: Any) -> Outcome:
             case Continue(cursor, done, total, delay, message):
                 check_count(done, "done")  # again, as a class derived from it may have left that out
                 check_count(total, "total")
-                return NextChunk(pack_cursor(cursor), done, total, duration_ms(delay), message_text(message))
+                said = clean(checked_text(message), MESSAGE_LIMIT)
+                return NextChunk(pack_cursor(cursor), done, total, duration_ms(delay), said)
             case Done():
                 return Succeed(pack_result(cast("Done[object]", value).result))
             case Skip():
-                return SkipRest(_summary(value.reason))
+                return SkipRest(_summary(value.reason, clean))
             case _:
                 return Succeed(pack_result(value))
     except PayloadTooLarge as exc:  # the work is done: to do it again would end the same way
-        return Fail(_summary(f"{exc.code}: {exc}. {exc.hint}"), Cause.TOO_LARGE, permanent=True)
+        return Fail(_summary(f"{exc.code}: {exc}. {exc.hint}", clean), Cause.TOO_LARGE, permanent=True)
     except BadPayload as exc:
-        said = _summary(f"{exc}. {exc.hint}")
-        return Fail(said, Cause.RAISED, permanent=True, failure=_failure(exc, _sentence(exc)))
+        said = _summary(f"{exc}. {exc.hint}", clean)
+        return Fail(said, Cause.RAISED, permanent=True, failure=_failure(exc, _sentence(exc, clean)))
 
 
-def failed(exc: BaseException, task: Task, failures: int) -> Outcome:
+def failed(exc: BaseException, task: Task, failures: int, clean: Clean = NO_SECRETS) -> Outcome:
     """The outcome of a task that something was raised in."""
     match exc:
         case Skip():
-            return SkipRest(_summary(exc.reason))
+            return SkipRest(_summary(exc.reason, clean))
         case RetryAfter():
-            said = _sentence(exc)
-            return Fail(_summary(said), Cause.REFUSED, _delay_ms(exc), failure=_failure(exc, said, task))
+            said = _sentence(exc, clean)
+            return Fail(_cut(said), Cause.REFUSED, _delay_ms(exc), failure=_failure(exc, said, task))
         case OutOfTime():
             return Fail("told that its time is up", Cause.TIMEOUT, backoff(task, failures), stack=_stack(exc))
         case _:
-            said = _sentence(exc)
+            said = _sentence(exc, clean)
             return Fail(
-                _summary(said),
+                _cut(said),
                 Cause.RAISED,
                 backoff(task, failures),
                 permanent=isinstance(exc, Permanent) or task.retry.is_permanent(exc),
@@ -223,7 +223,7 @@ def failed(exc: BaseException, task: Task, failures: int) -> Outcome:
 def limited(crossed: LimitCrossed, task: Task, failures: int, exc: BaseException | None = None) -> Fail:
     """The outcome of an attempt that has crossed a budget; `exc` is what that raised in the task."""
     return Fail(
-        _summary(crossed.summary),
+        _cut(crossed.summary),
         Cause.LIMIT,
         backoff(task, failures),
         permanent=task.retry.is_permanent(crossed),
@@ -244,10 +244,10 @@ def _delay_ms(exc: RetryAfter) -> int:
     return duration_ms(timedelta(milliseconds=exc.delay_ms), what="delay")
 
 
-def _sentence(exc: BaseException) -> str:
+def _sentence(exc: BaseException, clean: Clean) -> str:
     name = _name_of(type(exc))
-    try:
-        said = f"{name}: {exc!s}"
+    try:  # its text alone is cleaned: `TokenExpired: at noon` gives no token away
+        said = f"{name}: {_summary(str(exc), clean)}"
     except BaseException as second:  # a text that cannot be made must not hide what was raised
         said = f"{name}: (its text raised {_name_of(type(second))})"
     return said if len(said) > len(name) + 2 else name
@@ -276,8 +276,12 @@ def _stack(exc: BaseException) -> str:
         text = "".join(traceback.format_exception(type(exc), exc, trace, limit=-50))
     except BaseException as second:
         text = f"(its traceback raised {_name_of(type(second))})"
-    return storable(text)[-STACK_LIMIT:]
+    return storable(text)
 
 
-def _summary(text: str) -> str:
-    return cut(storable(str(text)), SUMMARY_LIMIT)
+def _summary(text: str, clean: Clean) -> str:
+    return clean(storable(str(text)), SUMMARY_LIMIT)
+
+
+def _cut(text: str) -> str:
+    return cut(storable(text), SUMMARY_LIMIT)

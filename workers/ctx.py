@@ -14,7 +14,15 @@ from ..lease.instants import from_ms
 from ..lease.outcome import Continue
 from ..lease.payload import pack_cursor, unpack
 from ..lease.redaction import Redaction, check_secrets
-from ..lease.reports import check_count, message_text, note_text, stage_text
+from ..lease.reports import (
+    MESSAGE_LIMIT,
+    NOTE_LIMIT,
+    check_count,
+    checked_text,
+    note_text,
+    stage_text,
+    storable,
+)
 from ..scripts.errors import BadInput, Canceled, LeaseLost
 from .meter import Meter
 from .track import Source, Track
@@ -56,12 +64,20 @@ class Link(Protocol):
 class Ctx:
     """Given to a task as its first parameter, if it asks for it by the name `ctx` or the annotation `Ctx`."""
 
-    def __init__(self, ticket: Ticket, link: Link, secrets: Redaction, budgets: Budgets = NO_BUDGETS) -> None:
+    def __init__(
+        self,
+        ticket: Ticket,
+        link: Link,
+        secrets: Redaction,
+        budgets: Budgets = NO_BUDGETS,
+        parameters: Sequence[str] = (),
+    ) -> None:
         self._ticket = ticket
         self._link = link
-        self._secrets = secrets
-        """Of the application; once this attempt has named one of its own, a copy."""
-        self._has_own_secrets = False
+        self._app_secrets = secrets
+        self._own_secrets: Redaction | None = None
+        self._parameters = parameters
+        """The names of those that take the positional arguments."""
         self._track: Track[Any] | None = None
         self.meter = Meter(
             budgets, Lineage.of(ticket.lineage).of_job(ticket.id, ticket.task, budgets), ticket.spent
@@ -160,8 +176,8 @@ class Ctx:
         """Show how far the work inside this chunk is, of a background task. Cheap: it waits for nothing.
 
         Of the log the newest 1,000 lines are kept, at most 256 KB. Text over 1,000 characters is cut; in all that a
-        task says, secrets are masked: what has a name like `password=`, what looks like a token, and what `mask` was
-        given. Raises BadInput for what is no count or no text.
+        task says, secrets are masked: what has a name like `password=`, what looks like a token, what `mask` was given,
+        and the text among its arguments whose name says so. Raises BadInput for what is no count or no text.
         """
         check_count(doing, "doing")
         check_count(total, "total")
@@ -243,7 +259,7 @@ class Ctx:
 
         Raises BadInput for what is no text, and for none.
         """
-        self._link.report(self._ticket, Report(stage=stage_text(self.without_secrets(name))))
+        self._link.report(self._ticket, Report(stage=stage_text(self._words(name, "stage"))))
 
     def mask(self, values: str | bytes | Sequence[str | bytes]) -> None:
         """Let `values` stand in no message, log line, note or error of this attempt: `***` stands there instead.
@@ -251,20 +267,30 @@ class Ctx:
         For those of every task there is `app.mask`. Raises BadInput for one under 6 characters.
         """
         check_secrets(values)
-        if not self._has_own_secrets:
-            self._secrets, self._has_own_secrets = self._secrets.copy(), True
-        self._secrets.know(values)
+        self._own_secrets = self.secrets.copy()
+        self._own_secrets.know(values)
 
-    def without_secrets(self, text: str) -> str:
-        """`text` as it may be shown: what is known as a secret or looks like one is masked. Other values stay."""
-        return self._secrets.text(text) if text and isinstance(text, str) else text  # pyright: ignore[reportUnnecessaryIsInstance]
+    @property
+    def secrets(self) -> Redaction:
+        """Knows the secrets of the application and of this attempt: what `mask` was given, and among its arguments
+        the text under the name of a secret. For those who run it.
+        """
+        if self._own_secrets is None:  # most attempts say nothing, and need no look at their arguments
+            self._own_secrets = self._with_arguments()
+        return self._own_secrets
 
-    def without_known_secrets(self, text: str) -> str:
-        """An error's text as it may be kept: what only looks like a secret stays, for people have to read it."""
-        return self._secrets.without_known(text)
+    def without_secrets(self, text: str, limit: int) -> str:
+        """`text` as it may be shown, in at most `limit` characters."""
+        return self.secrets.beginning(text, limit) if text else text
+
+    def _with_arguments(self) -> Redaction:
+        try:
+            return self._app_secrets.of_job(self._ticket.args or b"", self._parameters)
+        except Exception:  # arguments that cannot be read fail the attempt, whose error is to be told
+            return self._app_secrets
 
     def _words(self, text: str, what: str = "message") -> str:
-        return message_text(self.without_secrets(text), what)
+        return self.without_secrets(checked_text(text, what), MESSAGE_LIMIT)
 
     def note(self, *, request: object = None, response: object = None) -> None:
         """Keep with this attempt what it asks of others and what it is answered; the last word of each counts.
@@ -278,10 +304,14 @@ class Ctx:
 
     def _note(self, value: object, what: str) -> str:
         try:
-            shown = self._secrets.masked(value)
+            shown = (
+                self.without_secrets(storable(value), NOTE_LIMIT)
+                if isinstance(value, str)
+                else self.secrets.masked(value)
+            )
         except RecursionError as exc:
             raise BadInput(f"{what} {value!r:.60} cannot be noted: {exc}", hint=f"{what}=str(...)") from exc
-        return self._secrets.without_known(note_text(shown, what))
+        return self.secrets.without_known(note_text(shown, what))
 
     def checkpoint(
         self,

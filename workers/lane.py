@@ -96,7 +96,7 @@ class Lane:
             task = self._registry.get(ticket.task)
         except UnknownTask as exc:  # its worker asks first, so this is a registry that changed while it ran
             return Fail(str(exc), Cause.RAISED)
-        ctx = Ctx(ticket, self._line, self._registry.secrets, task.budgets)
+        ctx = Ctx(ticket, self._line, self._registry.secrets, task.budgets, task.parameter_names)
         try:
             attempt.arm(begin(ctx, ticket, _nothing))
             value = await self._call(task, ticket, ctx)
