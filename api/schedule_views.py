@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..lease.instants import from_ms
 from ..lease.payload import unpack_args
-from ..scheduler.backfill import Missed
+from ..scheduler.backfill import Backfilled, BackfillPlan, Missed
 from ..scheduler.cron_words import Language
 from ..scheduler.definition import Definition
 from ..scheduler.dry_run import Decision, DryRun
@@ -145,7 +145,18 @@ def log_entry(one: LogEntry) -> Json:
     return entry if one.until is None else {**entry, "until": instant(one.until), "count": one.count}
 
 
-def missed(one: Missed) -> Json:
+def backfill_plan(plan: BackfillPlan) -> Json:
+    """What has no job yet, as a page that is the last, and what is left to the scheduler."""
+    return {**page([_missed(one) for one in plan.missed], None), "owed": [_missed(one) for one in plan.owed]}
+
+
+def backfilled(key: JobKey, done: Backfilled) -> Json:
+    """The jobs of a backfill, and what is left to the scheduler."""
+    owed = [_missed(one) for one in done.owed]
+    return {"jobKey": str(key), "made": [*done.made], "there": [*done.there], "owed": owed}
+
+
+def _missed(one: Missed) -> Json:
     """A planned instant that did not run, and what its record says."""
     return {
         "trigger": one.trigger,

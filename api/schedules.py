@@ -238,10 +238,10 @@ class ScheduleResource:
         schedules = self._of(tenant)
         if dry:
             plan = backfill_plan(schedules, key, *span, trigger=trigger)
-            return answer(views.page([schedule_views.missed(one) for one in plan], None))
+            return answer(schedule_views.backfill_plan(plan))
         done = backfill(schedules, key, *span, trigger=trigger, rate=rate, by=who(request), reason=reason)
         log.info("schedule %s is backfilled: %s", key, escaped(reason or "no reason given"))
-        return answer({"jobKey": str(key), "made": [*done.made], "there": [*done.there]}, 202)
+        return answer(schedule_views.backfilled(key, done), 202)
 
     def next(self, request: Request) -> Response:
         """Its next planned fires, and what changes of the clocks do to it in the year from now on."""

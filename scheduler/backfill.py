@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..lease.ids import fire_id
 from ..lease.who import check_word
@@ -24,7 +24,9 @@ BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A planned instant (epoch ms) that did not run: what its record says (`no_record` if there is none)."""
+    """A planned instant (epoch ms) that did not run: what its record says (`no_record` if there is none;
+    `owed` if it is left to the scheduler).
+    """
 
     trigger: str
     instant: int
@@ -32,27 +34,45 @@ class Missed:
     outcome: str
 
 
+OWED = "owed"
+"""What is said in place of a record, where a scheduler has not decided yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillPlan:
+    """What a backfill would make jobs for (`missed`), and what it leaves to the scheduler (`owed`): instants on which
+    that has not decided yet, and does so by the misfire policy when it comes by, or a resume if the schedule is paused.
+    Both oldest first.
+    """
+
+    missed: Sequence[Missed]
+    owed: Sequence[Missed]
+
+
 @dataclass(frozen=True, slots=True)
 class Backfilled:
-    """The jobs of a backfill, by id: those that it made, and those that were `there` already."""
+    """The jobs of a backfill, by id: those that it made, and those that were `there` already. `owed` are the instants
+    that it left to the scheduler.
+    """
 
     made: Sequence[str]
     there: Sequence[str]
+    owed: Sequence[Missed]
 
 
 def backfill_plan(
     schedules: Schedules, job_key: JobKey | str, start: int, end: int, *, trigger: str | None = None
-) -> Sequence[Missed]:
+) -> BackfillPlan:
     """The planned instants from `start` up to before `end` (epoch ms) that did not run and that no backfill has made a
-    job for, oldest first. Named calendars are taken as they stand now.
+    job for, and those that the scheduler still owes. Named calendars are taken as they stand now.
 
     Raises NotFound, BadInput for a range that is not past or has over 1,000 planned instants, and for a trigger that
     the schedule never had.
     """
     key = JobKey.parse(job_key)
     plan = _planned(schedules, key, start, end, trigger)
-    there = _there(schedules, [_id(schedules, key, one) for one in plan])
-    return [one for one in plan if _id(schedules, key, one) not in there]
+    there = _there(schedules, [_id(schedules, key, one) for one in plan.missed])
+    return replace(plan, missed=[one for one in plan.missed if _id(schedules, key, one) not in there])
 
 
 def backfill(
@@ -69,14 +89,15 @@ def backfill(
     """Make a job for each instant of the plan, `rate` of them due in a second, after all live work. The same again
     makes none twice, as long as the ledger has the first. The fire records stay as they are.
 
-    Raises as `backfill_plan`, and SchedulingDisabled.
+    Raises as `backfill_plan`, and SchedulingDisabled, StalePlan if the scheduler owes again what it had decided.
     """
     if not 1 <= rate <= FASTEST:
         raise BadInput(f"rate {rate} is out of range: 1 to {FASTEST} a second", hint=f"the default is {RATE}")
     check_word(by, reason)
     key = JobKey.parse(job_key)
     definitions = {one.number: one.definition for one in schedules.revisions(key)}
-    planned = {_id(schedules, key, one): one for one in _planned(schedules, key, start, end, trigger)}
+    found = _planned(schedules, key, start, end, trigger)
+    planned = {_id(schedules, key, one): one for one in found.missed}
     there = _there(schedules, list(planned))
     plan = [(id_, one) for id_, one in planned.items() if id_ not in there]
     made: set[str] = set()
@@ -91,19 +112,24 @@ def backfill(
                 one.instant,
                 by=by,
                 reason=reason,
+                decided=True,
                 after_ms=(at + nth) * 1000 // rate,
                 priority=LOWEST_PRIORITY,
             )
             for nth, (id_, one) in enumerate(plan[at : at + BATCH])
         ]
         made.update(id_ for id_, is_new in schedules.make(calls) if is_new)
-    return Backfilled([id_ for id_ in planned if id_ in made], [id_ for id_ in planned if id_ not in made])
+    return Backfilled(
+        made=[id_ for id_ in planned if id_ in made],
+        there=[id_ for id_ in planned if id_ not in made],
+        owed=found.owed,
+    )
 
 
-def _planned(
-    schedules: Schedules, key: JobKey, start: int, end: int, trigger: str | None
-) -> Sequence[Missed]:
-    """The planned instants that did not run, whether or not they were made up for since."""
+def _planned(schedules: Schedules, key: JobKey, start: int, end: int, trigger: str | None) -> BackfillPlan:
+    """The planned instants that did not run, whether or not they were made up for since. What is decided is read
+    before the records are: so what runs in between is owed, and not missed.
+    """
     now = schedules.ledger.index.now_ms()
     if not start < end <= now:
         raise BadInput(
@@ -127,7 +153,14 @@ def _planned(
                 times = one.times(view.anchors.get(one.name, 0) or revision.at, calendars)
                 found += _missed(schedules, key, revision, one, times, low, high)
                 _check_number(len(found))
-    return sorted(found, key=lambda one: (one.instant, one.trigger))
+    found.sort(key=lambda one: (one.instant, one.trigger))
+    owed = [
+        replace(one, outcome=OWED)
+        for one in found
+        if one.instant >= view.decided.get(one.trigger, one.instant + 1)
+    ]
+    decided = [one for one in found if one.instant < view.decided.get(one.trigger, one.instant + 1)]
+    return BackfillPlan(decided, owed)
 
 
 def _there(schedules: Schedules, ids: Sequence[str]) -> set[str]:

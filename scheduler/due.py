@@ -73,6 +73,11 @@ class Stored:
         """The instants by trigger: its `next` fires, its `last` ones, or the `anchor`s it counts from."""
         return instants(self.fields, kind)
 
+    @property
+    def decided(self) -> Mapping[str, int]:
+        """Up to before when it is decided what becomes of planned instants, by trigger; a missing one owes none."""
+        return {name: max(at, self.observed.get(name, at)) for name, at in self.instants("next").items()}
+
     def times(self, trigger: str) -> Times:
         """When a trigger fires. Raises BadInput or what unpacking raises for one that cannot be read here."""
         definition = Definition.unpacked(self.fields["definition"])

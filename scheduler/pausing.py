@@ -99,10 +99,13 @@ def run_call(
     by: str,
     reason: str = "",
     expected: Arg = "",
+    decided: bool = False,
     after_ms: int = 0,
     priority: int | None = None,
 ) -> Call[Any]:
-    """The making of one job of a schedule by hand, not yet sent; sent again it is the same job."""
+    """The making of one job of a schedule by hand, not yet sent; sent again it is the same job. With `decided` it is
+    refused as StalePlan while the scheduler still owes the instant `at`.
+    """
     fields: dict[str, Arg] = {**definition.fields, "fire": f"{trigger}:{key}"}
     if definition.args:
         fields["args"] = definition.args
@@ -118,6 +121,7 @@ def run_call(
         "by": by,
         "reason": reason,
         "expected": expected,
+        "decided": trigger if decided else "",
     }
     rest = [part for pair in fields.items() for part in pair]
     return Call("schedule_run", schedules.ledger.keys.home, args, tuple, rest)

@@ -73,6 +73,8 @@ class ScheduleView:
     anchors: Mapping[str, int] = field(default_factory=dict[str, int])
     """From when its triggers count, of those that do."""
     paused: Paused | None = None
+    decided: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Up to before when it is decided what becomes of planned instants, by trigger; later ones are owed."""
     disabled: bool = False
     """Whether scheduling of its tenant is disabled."""
     calendars: Mapping[str, Calendar] = field(default_factory=dict[str, Calendar])
@@ -572,6 +574,7 @@ def _view(tenant: str, job_key: str, stored: Stored) -> ScheduleView:
         overridden="override" in fields,
         anchors=instants(fields, "anchor"),
         paused=_paused(fields.get("paused")),
+        decided=stored.decided,
         disabled=stored.gate.disabled,
         calendars=stored.calendars,
         unread={

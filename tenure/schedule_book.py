@@ -13,7 +13,7 @@ from .lease.tasks import Task
 from .lease.who import who
 from .lease.why import Why
 from .scheduler import pausing
-from .scheduler.backfill import RATE, Backfilled, Missed, backfill, backfill_plan
+from .scheduler.backfill import RATE, Backfilled, BackfillPlan, backfill, backfill_plan
 from .scheduler.cron import Dst
 from .scheduler.definition import check_overlap
 from .scheduler.dry_run import DryRun, dry_run
@@ -296,10 +296,10 @@ class ScheduleBook:
         by: str | None = None,
         dry_run: bool = False,
         tenant: str = "default",
-    ) -> Sequence[Missed] | Backfilled:
+    ) -> BackfillPlan | Backfilled:
         """Make jobs for the planned instants of a past range that did not run, by the revision in force at each, and
         answer the ids of those it made and of those that were there already; with `dry_run`, answer only which instants
-        have none yet. See backfill.
+        have none yet. Instants that the scheduler still owes are left to it, and named (`owed`). See backfill.
         """
         schedules = self.of(tenant)
         low, high = epoch_ms(start, what="start"), epoch_ms(end, what="end")

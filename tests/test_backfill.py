@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tenure.lease.ledger import Ledger
@@ -9,12 +11,14 @@ from tenure.lease.ledgers import Ledgers
 from tenure.lease.payload import unpack_args
 from tenure.lease.tasks import Task
 from tenure.scheduler.backfill import backfill, backfill_plan
+from tenure.scheduler.pausing import pause, resume
 from tenure.scheduler.scheduler import Scheduler
 from tenure.scheduler.schedules import Schedules
+from tenure.scheduler.skips import DISABLED
 from tenure.scheduler.switch import Scheduling
 from tenure.scheduler.trigger import Trigger
 from tenure.scheduler.why import why
-from tenure.scripts.errors import BadInput, NotFound, SchedulingDisabled
+from tenure.scripts.errors import BadInput, NotFound, SchedulingDisabled, StalePlan
 from tenure.testing import START
 
 from .given import Store
@@ -33,13 +37,20 @@ KEY = "reports.daily"
 
 @pytest.fixture
 def later(ledgers: Ledgers) -> Schedules:
-    """An hour on: minutes 0 to 9 were coalesced, 10 fired; from minute 20 on another revision, at half minutes."""
-    at = lambda now: Ledgers(ledgers.scripts.at(now), ledgers.namespace)  # noqa: E731
+    """An hour on: minutes 0 to 9 were coalesced, 10 fired; from minute 20 on another revision, at half minutes: all
+    but the last of them were coalesced.
+    """
+    at = partial(moved, ledgers)
     Schedules(at(START).of("acme")).put(KEY, TASK, [Trigger("default", "0 * * * * ?")], args=["old"])
     Scheduler(at(FIRST + 10 * MINUTE), "one").round()
     changed = Schedules(at(FIRST + 20 * MINUTE + 1).of("acme"))
     changed.put(KEY, TASK, [Trigger("default", "30 * * * * ?")], args=["new"])
+    Scheduler(at(FIRST + 25 * MINUTE), "one").round()
     return Schedules(at(FIRST + 25 * MINUTE).of("acme"))
+
+
+def moved(ledgers: Ledgers, now: int) -> Ledgers:
+    return Ledgers(ledgers.scripts.at(now), ledgers.namespace)
 
 
 def jobs(ledger: Ledger) -> list[tuple[int | None, str]]:
@@ -49,7 +60,7 @@ def jobs(ledger: Ledger) -> list[tuple[int | None, str]]:
 
 def test_the_plan_is_what_did_not_run_by_the_revision_of_its_time(later: Schedules, store: Store) -> None:
     with store.unchanged():
-        plan = backfill_plan(later, KEY, FIRST + 8 * MINUTE, FIRST + 23 * MINUTE)
+        plan = backfill_plan(later, KEY, FIRST + 8 * MINUTE, FIRST + 23 * MINUTE).missed
 
     minutes = [(one.instant - FIRST) / MINUTE for one in plan]
     assert minutes == [8, 9, *range(11, 21), 20.5, 21.5, 22.5]
@@ -70,14 +81,14 @@ def test_each_instant_gets_its_job_once_however_often_it_is_asked_for(later: Sch
     ]
     assert [job.run_at - job.created_at for job in made] == [0, 500, 1000, 1500, 2000]
     assert {job.priority for job in made} == {9}
-    assert len(jobs(later.ledger)) == 6, "five, and the one that fired"
+    assert len(jobs(later.ledger)) == 7, "five, and the two that fired"
 
 
 def test_the_plan_leaves_out_what_a_backfill_has_made_up_for(later: Schedules) -> None:
     low, middle, high = FIRST + 11 * MINUTE, FIRST + 14 * MINUTE, FIRST + 16 * MINUTE
     some = backfill(later, KEY, low, middle)
 
-    plan = backfill_plan(later, KEY, low, high)
+    plan = backfill_plan(later, KEY, low, high).missed
     rest = backfill(later, KEY, low, high, rate=1)
 
     assert [one.instant for one in plan] == [FIRST + minute * MINUTE for minute in (14, 15)]
@@ -85,7 +96,7 @@ def test_the_plan_leaves_out_what_a_backfill_has_made_up_for(later: Schedules) -
     made = [later.ledger.get(job_id) for job_id in rest.made]
     assert [job.fire_time for job in made] == [one.instant for one in plan]
     assert [job.run_at - job.created_at for job in made] == [0, 1000], "those that were there take no turn"
-    assert backfill_plan(later, KEY, low, high) == []
+    assert backfill_plan(later, KEY, low, high).missed == []
 
 
 def test_what_another_backfill_makes_meanwhile_was_there(
@@ -116,6 +127,86 @@ def test_why_says_that_an_instant_was_backfilled_and_by_which_job(later: Schedul
         assert found.checks[-1].name == "backfilled"
     assert "backfilled" not in why(later, KEY, at=left).text
     assert any("cron run" in command for command in why(later, KEY, at=left).do)
+
+
+@pytest.mark.parametrize("misfire", [{"policy": "fire_all"}, "fire_once", "skip"])
+def test_a_backfill_in_an_outage_leaves_to_the_scheduler_what_it_owes(
+    ledgers: Ledgers, store: Store, misfire: object
+) -> None:
+    down, noon = FIRST + 3 * MINUTE, FIRST + 8 * MINUTE
+    Schedules(moved(ledgers, START).of("acme")).put(
+        KEY, TASK, [Trigger("default", "0 * * * * ?")], args=["old"], misfire=misfire
+    )
+    for minute in range(3):
+        Scheduler(moved(ledgers, FIRST + minute * MINUTE), "one").round()
+    schedules = Schedules(moved(ledgers, noon).of("acme"))
+
+    with store.unchanged():
+        plan = backfill_plan(schedules, KEY, START, noon)
+        done = backfill(schedules, KEY, START, noon)
+    Scheduler(moved(ledgers, noon), "two").round()
+    after = backfill(schedules, KEY, START, noon)
+
+    assert (plan.missed, done.made, done.there) == ([], [], [])
+    assert [one.instant for one in plan.owed] == list(range(down, noon, MINUTE))
+    assert plan.owed == done.owed
+    assert {one.outcome for one in plan.owed} == {"owed"}
+    assert after.owed == []
+    ran = [at for at, _ in jobs(schedules.ledger) if at is not None and at < noon]
+    assert ran == list(range(FIRST, noon, MINUTE)), "each has one job, of a fire or of the backfill"
+
+
+def test_what_is_owed_again_is_refused_by_the_script(
+    ledgers: Ledgers, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tenure.scheduler.backfill as module
+
+    Schedules(moved(ledgers, START).of("acme")).put(
+        KEY, TASK, [Trigger("default", "0 * * * * ?")], args=["old"]
+    )
+    schedules = Schedules(moved(ledgers, FIRST + MINUTE).of("acme"))
+    owed = module.Missed("default", FIRST, 1, "no_record")
+    monkeypatch.setattr(module, "_planned", lambda *_: module.BackfillPlan([owed], []))
+
+    with store.unchanged(), pytest.raises(StalePlan, match=f"instant {FIRST} of trigger default .* is owed"):
+        backfill(schedules, KEY, FIRST, FIRST + 1)
+
+
+def test_what_a_disabled_tenant_has_not_observed_yet_is_owed(ledgers: Ledgers) -> None:
+    Schedules(moved(ledgers, START).of("acme")).put(
+        KEY, TASK, [Trigger("default", "0 * * * * ?")], args=["old"]
+    )
+    Scheduling(moved(ledgers, START + 1).of("acme")).set(enabled=False)
+    for now in (START + 2, FIRST + 3 * MINUTE):
+        Scheduler(moved(ledgers, now), "one").round()
+    end = FIRST + 6 * MINUTE
+    off = backfill_plan(Schedules(moved(ledgers, end).of("acme")), KEY, FIRST, end)
+    Scheduling(moved(ledgers, end).of("acme")).set(enabled=True)
+
+    on = backfill(Schedules(moved(ledgers, end).of("acme")), KEY, FIRST, end)
+
+    assert [(one.instant, one.outcome) for one in off.missed] == [
+        (FIRST + minute * MINUTE, f"skipped({DISABLED})") for minute in range(4)
+    ]
+    assert [one.instant for one in off.owed] == [FIRST + minute * MINUTE for minute in (4, 5)]
+    assert (len(on.made), on.owed) == (4, off.owed)
+
+
+def test_what_a_pause_passes_over_is_owed_until_the_resume_records_it(ledgers: Ledgers) -> None:
+    end = FIRST + 3 * MINUTE
+    Schedules(moved(ledgers, START).of("acme")).put(
+        KEY, TASK, [Trigger("default", "0 * * * * ?")], args=["old"]
+    )
+    pause(Schedules(moved(ledgers, START + 1).of("acme")), KEY)
+    schedules = Schedules(moved(ledgers, end).of("acme"))
+    paused = backfill_plan(schedules, KEY, FIRST, end)
+
+    resume(schedules, KEY)
+
+    resumed = backfill_plan(schedules, KEY, FIRST, end)
+    assert (paused.missed, len(paused.owed)) == ([], 3)
+    assert [one.instant for one in resumed.missed] == [one.instant for one in paused.owed]
+    assert ({one.outcome for one in resumed.missed}, resumed.owed) == ({"skipped(paused)"}, [])
 
 
 def test_a_range_that_is_not_past_or_too_long_is_refused(later: Schedules, store: Store) -> None:

@@ -10,6 +10,7 @@
 -- ARGV by       text  who
 -- ARGV reason   text  why
 -- ARGV expected text  the revision that is run; empty: whichever
+-- ARGV decided text   the trigger that must have decided on the instant already, so that it runs once; empty: none is asked
 -- REST field value    of the job's row
 -- GIVES         {id, news: {pool, due, version}, "1" if this call made it or ""}
 -- FAILS         NOT_FOUND STALE_PLAN SCHEDULING_DISABLED
@@ -22,6 +23,11 @@ if expected ~= '' and expected ~= revision then
 end
 local it, trouble = gate()
 if not it then return refuse('SCHEDULING_DISABLED', trouble) end
+local owed_from = decided ~= '' and fires.decided(job_key, decided)
+if owed_from and tonumber(instant) >= owed_from then
+  return refuse('STALE_PLAN', 'instant ' .. instant .. ' of trigger ' .. decided .. ' of ' .. job_key
+    .. ' is owed: a scheduler decides on it and on all from ' .. text(owed_from) .. ' on')
+end
 if it.disabled then return refuse('SCHEDULING_DISABLED', 'scheduling of tenant ' .. tenant .. ' is disabled') end
 
 local job = create(id, task, pool, now + after, {unpack(ARGV, FIRST)})

@@ -20,7 +20,7 @@ from ..lease.instants import parse_instant
 from ..lease.jobs import FIRE
 from ..lease.requests import epoch_ms
 from ..lease.who import whoami
-from ..scheduler.backfill import FASTEST, RATE, backfill_plan
+from ..scheduler.backfill import FASTEST, RATE, Missed, backfill_plan
 from ..scheduler.backfill import backfill as make_backfill
 from ..scheduler.calendar_store import Calendars
 from ..scheduler.cron import CronExpression, Dst
@@ -317,12 +317,21 @@ def run(
 )
 @click.option("--reason", default="", help="Kept with the jobs.")
 @tenant_option
+@output_option
 def backfill(
-    job_key: str, start: str, end: str, trigger: str | None, rate: int, apply: bool, reason: str, tenant: str
+    job_key: str,
+    start: str,
+    end: str,
+    trigger: str | None,
+    rate: int,
+    apply: bool,
+    reason: str,
+    tenant: str,
+    as_json: bool,
 ) -> None:
     """Make jobs for planned instants of the past that did not run, by the revision in force at each.
 
-    One that has its job from a backfill before is left out.
+    One that has its job from a backfill before is left out, and so is what the scheduler still owes.
     """
     low, high = (
         epoch_ms(parse_instant(text, what=what), what=what)
@@ -334,15 +343,33 @@ def backfill(
             done = make_backfill(
                 schedules, job_key, low, high, trigger=trigger, rate=rate, by=whoami(), reason=reason
             )
+            if as_json:
+                print_json(schedule_views.backfilled(JobKey.parse(job_key), done))
+                return
             there = f"; {len(done.there)} were there already" if done.there else ""
             say(f"{len(done.made)} jobs are made, {rate} of them due in a second{there}")
+            _say_owed(done.owed)
             return
         plan = backfill_plan(schedules, job_key, low, high, trigger=trigger)
-    rows = [(local_time(one.instant), one.trigger, one.outcome, str(one.revision)) for one in plan]
+    if as_json:
+        print_json(schedule_views.backfill_plan(plan))
+        return
+    rows = [
+        (local_time(one.instant), one.trigger, one.outcome, str(one.revision))
+        for one in (*plan.missed, *plan.owed)
+    ]
     print_table(("FIRE TIME", "TRIGGER", "RECORD", "REVISION"), rows)
-    say(
-        f"{len(plan)} planned instants did not run and have no job{'; --apply makes their jobs' * bool(plan)}"
-    )
+    more = "; --apply makes their jobs" if plan.missed else ""
+    say(f"{len(plan.missed)} planned instants did not run and have no job{more}")
+    _say_owed(plan.owed)
+
+
+def _say_owed(owed: Sequence[Missed]) -> None:
+    if owed:
+        say(
+            f"{len(owed)} planned instants from {local_time(owed[0].instant)} on are owed and left out: the scheduler "
+            "decides on them by the misfire policy when it comes by (of a paused schedule, the resume does)"
+        )
 
 
 @cron.command()

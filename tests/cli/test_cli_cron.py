@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -256,14 +257,24 @@ def test_an_outage_names_the_job_that_stands_in_the_way(cli: Cli, stored: Tenure
     assert said.err.endswith(" of the last fire is pending\n")
 
 
-def test_a_backfill_says_what_it_made_and_what_was_there(cli: Cli, stored: Tenure) -> None:
-    now = stored.ledgers().index.take(FIRE, 0).now_ms
+def test_a_backfill_says_what_it_made_what_was_there_and_what_is_owed(cli: Cli, stored: Tenure) -> None:
+    ledgers = stored.ledgers()
+    now = ledgers.index.take(FIRE, 0).now_ms
     then = Schedules(stored.ledger().at(now - 3_600_000))
     then.put("minutely", stored.registry.get("reports.daily"), [Trigger("default", "0 * * * * ?")])
     since, until = (rfc3339(now - back) for back in (1_200_000, 900_000))
     asked = ("cron", "backfill", "minutely", "--from", since, "--to", until)
 
+    owed = cli(*asked, "--apply").err
+    assert owed.startswith("0 jobs are made, 10 of them due in a second\n5 planned instants from ")
+    assert "on are owed and left out" in owed
+    plan = json.loads(cli(*asked, "-o", "json").out)
+    assert (plan["items"], [one["outcome"] for one in plan["owed"]]) == ([], ["owed"] * 5)
+    Scheduler(Ledgers(ledgers.scripts.at(now), ledgers.namespace), "one").round()
+
     assert "5 planned instants did not run and have no job; --apply" in cli(*asked).err
     assert cli(*asked, "--apply").err == "5 jobs are made, 10 of them due in a second\n"
     assert cli(*asked, "--apply").err == "0 jobs are made, 10 of them due in a second; 5 were there already\n"
     assert cli(*asked).err == "0 planned instants did not run and have no job\n"
+    again = json.loads(cli(*asked, "--apply", "-o", "json").out)
+    assert (again["made"], len(again["there"]), again["owed"]) == ([], 5, [])

@@ -349,14 +349,23 @@ def test_a_backfill_makes_what_its_dry_run_shows(client: TestClient, app: Tenure
         {"from": instant(now - 1_200_000), "to": instant(now - 900_000)},
     )
 
+    early_plan = client.post(url, json={**span, "dryRun": True}).json()
+    early_made = client.post(url, json=span).json()
+    Scheduler(app.ledgers(), "one").round()
     plan = client.post(url, json={**span, "dryRun": True})
     made = client.post(url, json={**span, "rate": 5, "reason": "the disk was full"})
     again = client.post(url, json=span)
 
     items = plan.json()["items"]
     assert [(one["trigger"], one["revision"], one["outcome"]) for one in items] == 5 * [
-        ("default", 1, "no_record")
+        ("default", 1, "skipped(coalesced)")
     ]
+    assert (early_plan["items"], early_made["made"]) == ([], [])
+    assert (
+        [one["fireTime"] for one in early_plan["owed"]]
+        == [one["fireTime"] for one in early_made["owed"]]
+        == [one["fireTime"] for one in items]
+    )
     assert (plan.status_code, made.status_code, plan.json()["hasMore"]) == (200, 202, False)
     assert (len(made.json()["made"]), made.json()["there"]) == (5, [])
     assert (again.json()["made"], again.json()["there"]) == ([], made.json()["made"])

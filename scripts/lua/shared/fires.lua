@@ -116,6 +116,12 @@ local function pass_over(job_key, trigger, told)
   for _, stretch in ipairs(told) do fires.pass(job_key, trigger, '', unpack(stretch)) end
 end
 
+-- Up to before when it is decided what becomes of a trigger's planned instants; nil: of all of them.
+function fires.decided(job_key, trigger)
+  local planned = tonumber(redis.call('HGET', K.schedule(job_key), 'next:' .. trigger))
+  return planned and math.max(planned, tonumber(redis.call('ZSCORE', K.observed(), trigger .. ':' .. job_key) or planned))
+end
+
 -- A trigger's next instant, which is not due, past what was observed of it before the clock stepped back; empty: all was.
 local function after_observed(job_key, trigger, planned)
   local cursor = tonumber(redis.call('ZSCORE', K.observed(), trigger .. ':' .. job_key) or planned)
