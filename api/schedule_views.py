@@ -34,9 +34,7 @@ def schedule(view: ScheduleView) -> Json:
         "triggers": [trigger(one, view) for one in definition.triggers],
         "misfire": definition.misfire.stored(),
         "overlap": definition.overlap,
-        "paused": None
-        if view.paused is None
-        else {"reason": view.paused.reason, "by": view.paused.by, "since": instant(view.paused.since)},
+        "paused": _paused(view),
         "declared": None if view.code is None else definition_of(view.code),
         "override": definition_of(definition) if view.overridden else None,
         "effective": definition_of(definition),
@@ -95,10 +93,21 @@ def preview(trigger: Trigger, found: Preview) -> Json:
     }
 
 
+def _paused(view: ScheduleView) -> Json | None:
+    if view.paused is None:
+        return None
+    return {"reason": view.paused.reason, "by": view.paused.by, "since": instant(view.paused.since)}
+
+
 def next_fires(view: ScheduleView, count: int, now: int) -> Json:
-    """A schedule's next fires, as a page that is the last, and what changes of the clocks do to it."""
+    """A schedule's next fires, as a page that is the last, what the clocks do to it, and what keeps it from firing."""
     changes = [{"trigger": one.trigger, **clock_change(one)} for one in view.clock_changes(now)]
-    return {**page([_planned(one) for one in view.upcoming(count)], None), "clockChanges": changes}
+    return {
+        **page([_planned(one) for one in view.upcoming(count)], None),
+        "clockChanges": changes,
+        "paused": _paused(view),
+        "schedulingDisabled": view.disabled,
+    }
 
 
 def _planned(one: Upcoming) -> Json:
@@ -143,6 +152,11 @@ def log_entry(one: LogEntry) -> Json:
         "createTime": instant(one.created_at),
     }
     return entry if one.until is None else {**entry, "until": instant(one.until), "count": one.count}
+
+
+def ran(key: JobKey, job_id: str) -> Json:
+    """The job of a run by hand."""
+    return {"jobId": job_id, "jobKey": str(key)}
 
 
 def backfill_plan(plan: BackfillPlan) -> Json:

@@ -225,7 +225,7 @@ class ScheduleResource:
             )
         log.info("schedule %s is run by hand: %s", key, escaped(reason or "no reason given"))
         place = link(request, ("jobs", job_id), {"tenant": tenant})
-        return answer({"jobId": job_id, "jobKey": str(key)}, 202, location=place)
+        return answer(schedule_views.ran(key, job_id), 202, location=place)
 
     def backfill(self, request: Request, body: bytes) -> Response:
         """Make jobs for planned instants of the past that did not run; with `dryRun`, only say which those are."""

@@ -71,11 +71,17 @@ def why(job: JobView, workers: Iterable[WorkerView] | None = None) -> Why:
 
 
 def _command(job: JobView, command: str) -> str:
+    of = tenant_option(job.tenant)
     if command.startswith("instances"):
-        return f"tenure {command} {as_argument(job.instance or '')}"
+        return f"tenure {command}{of} {as_argument(job.instance or '')}"
     if command.startswith(("hold ", "worker ")):
         return f"tenure {command}"
-    return f"tenure jobs {command.replace('ID', job.id, 1)}"
+    return f"tenure jobs {command.replace('ID', job.id, 1)}{of}"
+
+
+def tenant_option(tenant: str) -> str:
+    """What a command needs to act on a tenant, with a space before it; nothing for the one it acts on by itself."""
+    return "" if tenant == "default" else f" --tenant {tenant}"
 
 
 def as_argument(text: str) -> str:
@@ -131,8 +137,8 @@ def _held(job: JobView) -> Said:
         f"{f': {reason}' if reason else ''}. "
         + ("They are until somebody releases them." if ends is None else f"They are until {rfc3339(ends)}.")
     )
-    of = "" if job.tenant == "default" else f" --tenant {job.tenant}"
-    return int(since), by or None, text, ends, (f"hold remove{option}{of}", "cancel ID")
+    remove = f"hold remove{option}{tenant_option(job.tenant)}"
+    return int(since), by or None, text, ends, (remove, "cancel ID")
 
 
 def _rate_limited(job: JobView) -> Said:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .instance_view import InstanceState, InstanceView
 from .instants import rfc3339
-from .why import Check, Why, as_argument, suspension
+from .why import Check, Why, as_argument, suspension, tenant_option
 
 _DO = {
     InstanceState.NORMAL: (),
@@ -34,7 +34,8 @@ def why_instance(view: InstanceView) -> Why:
         Check("walk", "no" if flag.walking else "ok", _walk(view)),
         Check("jobs", "ok", _jobs(view)),
     )
-    commands = tuple(f"tenure instances {verb} {as_argument(view.id)}" for verb in _DO[flag.state])
+    of = tenant_option(view.tenant)
+    commands = tuple(f"tenure instances {verb}{of} {as_argument(view.id)}" for verb in _DO[flag.state])
     follow = f"; {_walk(view)}" if view.states and (flag.walking or since is not None) else ""
     said = f"{text}{follow}; {_jobs(view)}."
     following = view.next_due if view.next_due is not None and view.next_due > view.read_at else None

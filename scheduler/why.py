@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..lease.instants import rfc3339
-from ..lease.why import Check, Why
+from ..lease.ledger import Ledger
+from ..lease.why import Check, Why, tenant_option
 from ..scripts.errors import NotFound
 from .backfill import by_hand_id
 from .due import Unread
@@ -22,6 +23,10 @@ from .zones import UNAVAILABLE
 
 LATE_MS = 10_000
 """A due instant without a record is nobody's fault for so long: schedulers come by every second."""
+
+RUN = "tenure cron run "
+OF_A_TENANT = ("tenure cron ", "tenure jobs ", "tenure why ", "tenure calendars ", "tenure status")
+"""The commands that act on tenant `default` if they name none."""
 
 INSTALL = (
     "Install or update the tz database where schedulers run (`pip install tzdata`), or start one that has it."
@@ -40,6 +45,20 @@ def why(
 
     Of a deleted schedule, what is on record of an instant. Raises NotFound, BadInput for a trigger it does not have.
     """
+    found = _why(schedules, job_key, at, trigger)
+    return replace(found, do=_commands(schedules.ledger, found.do))
+
+
+def _commands(ledger: Ledger, do: Sequence[str]) -> tuple[str, ...]:
+    """The same commands for the schedule's tenant. While that is disabled a run by hand is refused: enable it first."""
+    if any(one.startswith(RUN) for one in do) and not Scheduling(ledger).get().enabled:
+        enable = f"tenure tenants enable-scheduling {ledger.tenant}"
+        do = tuple(dict.fromkeys(enable if one.startswith(RUN) else one for one in do))
+    of = tenant_option(ledger.tenant)
+    return tuple(f"{one}{of}" if one.startswith(OF_A_TENANT) else one for one in do)
+
+
+def _why(schedules: Schedules, job_key: JobKey | str, at: int | None, trigger: str | None) -> Why:
     key = JobKey.parse(job_key)
     try:
         view = schedules.get(key)

@@ -123,7 +123,7 @@ def test_why_says_that_an_instant_was_backfilled_and_by_which_job(later: Schedul
         (job_id,) = (job.id for job in later.ledger.list(limit=100).items if job.fire_time == at)
         assert found.verdict == verdict
         assert f"It was backfilled: job {job_id} is pending." in found.text
-        assert found.do == (f"tenure jobs show {job_id}", f"tenure why {job_id}")
+        assert found.do == (f"tenure jobs show {job_id} --tenant acme", f"tenure why {job_id} --tenant acme")
         assert found.checks[-1].name == "backfilled"
     assert "backfilled" not in why(later, KEY, at=left).text
     assert any("cron run" in command for command in why(later, KEY, at=left).do)

@@ -176,7 +176,7 @@ def test_what_ended_with_its_instance_is_not_advised_to_be_retried(
     assert "cannot be retried: its instance has ended" in found.text
     with pytest.raises(InstanceEnded):
         ledger.retry(job_id)
-    assert why_now(ledger, kept.id).do == (f"tenure jobs retry {kept.id}",), (
+    assert why_now(ledger, kept.id).do == (f"tenure jobs retry {kept.id} --tenant acme",), (
         "its end does not cancel this one"
     )
     ledger.retry(kept.id)
@@ -190,11 +190,11 @@ def serve(ledger: Ledger, state: WorkerState = WorkerState.ACTIVE, pool: str = "
 
 def written_out(command: str, job_id: str) -> str:
     if command == "resume":
-        return "tenure instances resume order-7"
+        return "tenure instances resume --tenant acme order-7"
     return (
         f"tenure {command}"
         if command.startswith(("hold", "worker"))
-        else f"tenure jobs {command.replace('ID', job_id)}"
+        else f"tenure jobs {command.replace('ID', job_id)} --tenant acme"
     )
 
 
@@ -328,7 +328,10 @@ def test_an_instance_tells_of_its_flag_and_of_what_its_jobs_wait_for(ledger: Led
         suspended.text,
     )
     assert (suspended.since, suspended.by, suspended.next) == (START + 1_000, "ada", START + 5_000)
-    assert suspended.do == ("tenure instances resume order-7", "tenure instances end order-7")
+    assert suspended.do == (
+        "tenure instances resume --tenant acme order-7",
+        "tenure instances end --tenant acme order-7",
+    )
     assert (ended.since, ended.next) == (START + 5_000, None)
     assert "due since" in ended.text
 
@@ -426,4 +429,4 @@ def test_a_command_names_an_instance_so_that_a_shell_takes_it(
     job = ledger.enqueue(NewJob("report", fields={"instance": name, "pausable": "1"}))
     found = why_instance(Instances(ledger).pause(name))
 
-    assert found.do[0] == why(ledger.get(job.id)).do[0] == f"tenure instances resume {argument}"
+    assert found.do[0] == why(ledger.get(job.id)).do[0] == f"tenure instances resume --tenant acme {argument}"

@@ -33,14 +33,17 @@ class Night:
     def __init__(self, ledgers: Ledgers) -> None:
         self.ledgers = ledgers
 
+    def at(self, now: int) -> Ledgers:
+        return Ledgers(self.ledgers.scripts.at(now), self.ledgers.namespace)
+
     def ledger(self, now: int) -> Ledger:
-        return Ledgers(self.ledgers.scripts.at(now), self.ledgers.namespace).of("acme")
+        return self.at(now).of("acme")
 
     def schedules(self, now: int) -> Schedules:
         return Schedules(self.ledger(now))
 
     def round(self, now: int) -> None:
-        Scheduler(Ledgers(self.ledgers.scripts.at(now), self.ledgers.namespace), "one").round()
+        Scheduler(self.at(now), "one").round()
 
     def ask(self, now: int, at: int | None = None) -> Why:
         found = why(self.schedules(now), KEY, at=at)
@@ -63,7 +66,7 @@ def test_an_instant_that_fired_names_its_job_and_how_that_stands(night: Night) -
     (job,) = night.ledger(FIRST).list().items
     assert (found.verdict, found.by, found.since) == ("fired", "one", FIRST)
     assert f"job {job.id} is pending" in found.text
-    assert f"tenure why {job.id}" in found.do
+    assert f"tenure why {job.id} --tenant acme" in found.do
 
 
 def test_an_instant_inside_a_range_is_found_in_it(night: Night) -> None:
@@ -114,6 +117,28 @@ def test_a_disabled_tenant_is_named_for_what_passed_and_for_what_comes(night: Ni
     assert (now.verdict, now.by) == ("disabled", "eve")
     assert "migration" in now.text
     assert now.do == ("tenure tenants enable-scheduling acme",)
+    assert past.do == ("tenure tenants show acme", "tenure tenants enable-scheduling acme")
+
+
+def test_no_run_by_hand_is_advised_while_it_would_be_refused(night: Night) -> None:
+    night.round(FIRST + MINUTE)
+    asked = (FIRST, FIRST - MINUTE, FIRST + 3 * MINUTE)
+    before = [night.ask(FIRST + MINUTE + 1, at) for at in asked]
+    Scheduling(night.ledger(FIRST + MINUTE + 1)).set(enabled=False)
+
+    after = [night.ask(FIRST + MINUTE + 2, at) for at in asked]
+
+    assert [one.verdict for one in before] == ["skipped_coalesced", "no_record", "not_due"]
+    assert all(one.do[0].startswith(f"tenure cron run {KEY}") for one in before)
+    assert all(one.do[0].endswith(" --tenant acme") for one in before)
+    assert [one.do for one in after] == [("tenure tenants enable-scheduling acme",)] * 3
+
+
+def test_a_command_for_the_default_tenant_names_none(night: Night) -> None:
+    schedules = Schedules(night.at(START).of("default"))
+    schedules.put(KEY, TASK, [Trigger("default", "0 * * * * ?")])
+
+    assert why(schedules, KEY).do == (f"tenure cron next {KEY}", f"tenure cron run {KEY}")
 
 
 def test_a_paused_schedule_says_since_when_by_whom_and_why(night: Night) -> None:
@@ -180,7 +205,7 @@ def test_of_a_deleted_schedule_why_says_what_is_on_record(night: Night) -> None:
     (job,) = (job for job in night.ledger(FIRST).list().items if job.fire_time == FIRST)
     assert (fired.verdict, passed.verdict, of_a.verdict) == ("fired", "skipped_deleted", "skipped_deleted")
     assert f"job {job.id} is pending" in fired.text
-    assert passed.do == (f"tenure cron logs {KEY} --month 202609",), "it cannot be run any more"
+    assert passed.do == (f"tenure cron logs {KEY} --month 202609 --tenant acme",), "it cannot be run any more"
     for found in (fired, passed, of_a):
         assert "The schedule is deleted since: 2026-09-21T14:15:00.001Z." in found.text
         assert (found.checks[-1].name, found.checks[-1].state) == ("stored", "no")
@@ -201,7 +226,7 @@ def test_an_instant_that_a_calendar_excludes_names_it(night: Night, named: bool)
     assert (excluded.verdict, odd.verdict) == ("not_planned", "not_planned")
     what = "calendar 'stocktaking'" if named else "the calendar in trigger 'default'"
     assert f"revision: {what} excludes it; near it are 2026-09-20T23:59:00.000Z, " in excluded.text
-    assert ("tenure calendars show stocktaking" in excluded.do) == named
+    assert ("tenure calendars show stocktaking --tenant acme" in excluded.do) == named
     assert "excludes" not in odd.text
 
 

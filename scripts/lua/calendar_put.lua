@@ -13,10 +13,10 @@
 
 local key = K.calendar(name)
 local revision, known = unpack(redis.call('HMGET', key, 'revision', 'digest'))
-if known == digest then return {revision, '', '', earliest_fire(), text(read_clock())} end
 if expected ~= '' and expected ~= (revision or '0') then
   return refuse('STALE_PLAN', 'calendar ' .. name .. ' is at revision ' .. (revision or '0') .. ', not ' .. expected)
 end
+if known == digest then return {revision, '', '', earliest_fire(), text(read_clock())} end
 
 -- One count for all calendars of the tenant: no revision comes again when a name is deleted and stored anew.
 local following = text(redis.call('HINCRBY', K.meta(), 'calendars', 1))

@@ -40,6 +40,9 @@ local function remember_code()
   end
 end
 
+if expected ~= '' and tonumber(expected) ~= revision then
+  return refuse('STALE_PLAN', 'schedule ' .. job_key .. ' is at revision ' .. text(revision) .. ', not ' .. expected)
+end
 if known == digest and not turned then
   if (declared == '1' and (code ~= digest or overridden)) or (code == digest and overridden) then remember_code() end
   return {text(revision), '', earliest_fire(), text(read_clock())}
@@ -47,9 +50,6 @@ end
 if declared == '1' and known and (overridden or not code) then
   if code ~= digest then redis.call('HSET', key, 'code', digest, 'declared', definition, 'override', '1') end
   return {text(revision), '', earliest_fire(), text(read_clock())}
-end
-if expected ~= '' and tonumber(expected) ~= revision then
-  return refuse('STALE_PLAN', 'schedule ' .. job_key .. ' is at revision ' .. text(revision) .. ', not ' .. expected)
 end
 if tonumber(seen) ~= revision then
   return refuse('STALE_PLAN', 'schedule ' .. job_key .. ' is at revision ' .. text(revision) .. ', and was at ' .. seen)

@@ -286,8 +286,15 @@ def _turned(job_key: str | None, group: str | None, done: str, many: int) -> str
 @click.option("--reason", default="", help="Kept with the job.")
 @click.option("--revision", type=click.IntRange(1), help="Only if it is still at this revision.")
 @tenant_option
+@output_option
 def run(
-    job_key: str, at: str | None, trigger: str | None, reason: str, revision: int | None, tenant: str
+    job_key: str,
+    at: str | None,
+    trigger: str | None,
+    reason: str,
+    revision: int | None,
+    tenant: str,
+    as_json: bool,
 ) -> None:
     """Make a job of a schedule now, by hand. Its plan and its fire records stay as they are."""
     instant = None if at is None else parse_instant(at, what="--at")
@@ -301,6 +308,9 @@ def run(
             tenant=tenant,
             expected_revision=revision,
         )
+    if as_json:
+        print_json(schedule_views.ran(JobKey.parse(job_key), job_id))
+        return
     click.echo(job_id)
 
 
@@ -440,12 +450,26 @@ def next_(job_key: str, tenant: str, count: int, as_json: bool) -> None:
         view, now = app.schedules.get(job_key, tenant), app.ledgers().index.now_ms()
     if as_json:
         print_json(schedule_views.next_fires(view, count, now))
+        _say_idle(view)
         return
     rows = [(local_time(one.fire_time), one.trigger, _mark(one.odd)) for one in view.upcoming(count)]
     print_table(("FIRE TIME", "TRIGGER", "CLOCKS"), rows)
     changes = view.clock_changes(now)
     for trigger in view.definition.triggers:
         _print_changes([one for one in changes if one.trigger == trigger.name], trigger)
+    _say_idle(view)
+
+
+def _say_idle(view: ScheduleView) -> None:
+    """Say why nothing of it fires, whatever is planned."""
+    if view.disabled:
+        say(f"scheduling of tenant {view.tenant} is disabled: nothing of it fires until it is enabled again")
+    if view.paused:
+        who = f" by {view.paused.by}" if view.paused.by else ""
+        why = f": {view.paused.reason}" if view.paused.reason else ""
+        say(
+            f"paused since {local_time(view.paused.since)}{who}{why}; nothing of it fires until it is resumed"
+        )
 
 
 def _mark(odd: Odd | None) -> str:

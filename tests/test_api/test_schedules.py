@@ -64,6 +64,19 @@ def test_a_change_of_what_has_moved_on_is_refused(client: TestClient) -> None:
     assert client.put(URL, json={**NIGHTLY, "args": [5]}, headers={"if-match": '"2"'}).status_code == 200
 
 
+@pytest.mark.parametrize("stale", [{"if-match": '"1"'}, {"if-none-match": "*"}])
+def test_a_change_of_nothing_by_one_who_has_seen_something_else_is_refused(
+    client: TestClient, stale: dict[str, str]
+) -> None:
+    client.put(URL, json=NIGHTLY)
+    client.put(URL, json={**NIGHTLY, "args": [4]})
+
+    refused(client.put(URL, json={**NIGHTLY, "args": [4]}, headers=stale), 412, "STALE_PLAN")
+    refused(client.patch(URL, json={}, headers=stale), 412, "STALE_PLAN")
+
+    assert client.patch(URL, json={}, headers={"if-match": '"2"'}).json()["revision"] == 2
+
+
 def test_if_match_star_changes_only_what_is_there(client: TestClient) -> None:
     refused(client.put(URL, json=NIGHTLY, headers={"if-match": "*"}), 412, "STALE_PLAN")
 
