@@ -13,7 +13,7 @@ from ..lease.chain import Chain, Link
 from ..lease.instance_view import InstanceView
 from ..lease.jobs import Attempt, Deed, JobView, Page
 from ..lease.payload import unpack_args
-from ..lease.redaction import masked_arguments
+from ..lease.redaction import masked_arguments, masked_names
 from ..lease.retention import Keep
 from ..lease.summary import Summary
 from ..lease.tasks import Registry, Task
@@ -79,7 +79,8 @@ def log_lines(view: JobView) -> list[Json]:
 
 
 def result(view: JobView) -> object:
-    return jsonable(view.value)
+    """What it returned, without what stands under the name of a secret."""
+    return jsonable(masked_names(view.value))
 
 
 def error(view: JobView) -> Json | None:

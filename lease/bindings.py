@@ -19,6 +19,8 @@ from . import views
 from .jobs import BINDINGS, JobView, News
 from .ledger import Ledger
 from .ledgers import Ledgers
+from .reports import storable
+from .tasks import Registry
 
 log = logging.getLogger("tenure.bindings")
 
@@ -85,9 +87,10 @@ class Rows:
 class Binder:
     """Visits the tenants with rows that are behind. Any number share the work; one that dies is not missed."""
 
-    def __init__(self, ledgers: Ledgers, writers: Mapping[str, Write]) -> None:
+    def __init__(self, ledgers: Ledgers, writers: Mapping[str, Write], registry: Registry) -> None:
         self._ledgers = ledgers
         self._writers = writers
+        self._registry = registry
 
     def round(self) -> float:
         visit = self._ledgers.index.take(BINDINGS, TENANTS, VISIT_MS)
@@ -111,9 +114,9 @@ class Binder:
         except StoreError:
             raise
         except Exception as exc:
-            said = f"{type(exc).__name__}: {exc}".encode("utf-8", "replace")[:ERROR_LIMIT].decode(
-                "utf-8", "ignore"
-            )
+            secrets = self._registry.secrets_of(task.task, task.args)
+            text = f"{type(exc).__name__}: {secrets.beginning(storable(str(exc)), ERROR_LIMIT)}"
+            said = text.encode("utf-8", "replace")[:ERROR_LIMIT].decode("utf-8", "ignore")
             log.warning("binding %s of task %s cannot be written: %s", task.bound.binding, task.id, said)
             return said
         return None

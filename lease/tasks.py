@@ -266,6 +266,10 @@ class Registry:
         )
         raise UnknownTask(f"no task {key!r:.100} is registered", hint=hint)
 
+    def secrets_of(self, task: str, args: bytes) -> Redaction:
+        """Knows the application's secrets, and those among the packed arguments of a job of the task."""
+        return self.secrets.of_job(args, self.get(task).parameter_names if task in self else ())
+
     def __contains__(self, key: str) -> bool:
         return key in self._tasks
 

@@ -299,7 +299,7 @@ class Tenure(Opened):
         if pool is not None:
             loops.append(Loop(Teller(ledgers, pool), "tenure-teller"))
         if self.bindings.writers:
-            loops.append(Loop(Binder(ledgers, self.bindings.writers), "tenure-binder"))
+            loops.append(Loop(Binder(ledgers, self.bindings.writers, self.registry), "tenure-binder"))
         return loops
 
     @of_kind

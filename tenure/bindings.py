@@ -140,7 +140,7 @@ class Bindings:
     def mark(self, tenant: str, job_id: str) -> None:
         """Bring the row of a task that was just accepted up to it. What fails here is done by a process that stays."""
         try:
-            Binder(self._app.ledgers(), self.writers).bring_up(tenant, only=job_id)
+            Binder(self._app.ledgers(), self.writers, self._app.registry).bring_up(tenant, only=job_id)
         except StoreError as exc:
             log.warning("the row of task %s is marked later: %s", job_id, exc)
 

@@ -56,7 +56,9 @@ def main(redis_url: str, namespace: str, database: str, table: str, step: str) -
         killer.reach("before commit")
 
     app.binding("orders", target, may=lambda user, record: True)
-    binder = Binder(Ledgers(Scripts(app.redis(), faults=killer), namespace), app.bindings.writers)
+    binder = Binder(
+        Ledgers(Scripts(app.redis(), faults=killer), namespace), app.bindings.writers, app.registry
+    )
     for _ in range(200):
         time.sleep(binder.round())
     sys.exit(f"the step {step!r} was not reached")

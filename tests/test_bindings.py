@@ -37,6 +37,7 @@ from tenure.lease.ledgers import Ledgers
 from tenure.lease.outcome import Fail, NextChunk, Succeed
 from tenure.lease.retention import Retention
 from tenure.lease.sweep import Sweep
+from tenure.lease.tasks import Registry
 from tenure.lease.who import whoami
 from tenure.rows import BoundRow
 from tenure.scripts import Scripts
@@ -78,7 +79,7 @@ def row() -> Row:
 def look(ledger: Ledger, row: Row) -> int | None:
     """One visit of whoever writes; answers when the next is wanted."""
     ledgers = Ledgers(ledger.scripts, ledger.keys.namespace)
-    return Binder(ledgers, {"orders": row.write}).bring_up(ledger.tenant)
+    return Binder(ledgers, {"orders": row.write}, Registry()).bring_up(ledger.tenant)
 
 
 def test_a_row_follows_its_task_from_acceptance_to_its_end(ledger: Ledger, at: At, row: Row) -> None:
@@ -509,7 +510,7 @@ def load(app: Tenure, engine: Engine, orders: Table) -> Any:
 
 def settle_down(app: Tenure) -> None:
     """Let a process that stays do its rounds until nothing is behind."""
-    sweep, binder = Sweep(app.ledgers()), Binder(app.ledgers(), app.bindings.writers)
+    sweep, binder = Sweep(app.ledgers()), Binder(app.ledgers(), app.bindings.writers, app.registry)
 
     def written() -> bool:
         sweep.round()
@@ -586,6 +587,25 @@ def test_a_second_press_of_the_button_leaves_the_row_alone(
 
     assert (again.id, again.created) == (first.id, False)
     assert status(engine, orders, 8) is None
+
+
+def test_what_a_writer_raises_is_told_without_secrets(app: Tenure, caplog: pytest.LogCaptureFixture) -> None:
+    def writer(_: Bound) -> None:
+        raise OSError("tiger99 of hunter2! at postgresql://u:pw1234@db/x, password=abc12345")
+
+    app.mask("hunter2!")
+    app.binding("odd", writer, may=lambda user, record: True)
+
+    @app.background("odd.load")
+    def load(password: str) -> None: ...
+
+    job = load.using(binding="odd", record=("order", "7")).enqueue("tiger99")
+
+    said = "OSError: *** of *** at postgresql://u:***@db/x, password=***"
+    bound_to = job.get().bound
+    assert bound_to is not None
+    assert bound_to.error == said
+    assert caplog.messages == [f"binding odd of task {job.id} cannot be written: {said}"]
 
 
 def test_a_task_is_accepted_although_its_row_cannot_be_marked(

@@ -6,7 +6,6 @@ from datetime import datetime
 
 import click
 
-from ..api import views
 from ..api.batch_views import batch_with_jobs
 from ..lease.batches import FASTEST, RATE, Batch
 from ..lease.jobs import JobView
@@ -14,7 +13,7 @@ from ..lease.who import whoami
 from ..scripts.errors import BadInput
 from ..scripts.states import State
 from .arguments import read_arguments, read_instant
-from .options import find_app, opened, output_option, tenant_option
+from .options import find_app, job_view, opened, output_option, tenant_option
 from .output import local_time, print_json, print_table, say
 
 job_argument = click.argument("job_id", metavar="ID")
@@ -221,6 +220,6 @@ def _ids_and_arguments(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | N
 
 def _print(job: JobView, as_json: bool, said: str) -> None:
     if as_json:
-        print_json(views.job(job))
+        print_json(job_view()(job))
     else:
         click.echo(f"{job.id} is {job.status}; {said}")

@@ -11,7 +11,7 @@ from ..lease.jobs import Page
 from ..scripts.errors import BadInput
 from ..scripts.states import State
 from .arguments import read_instant
-from .options import opened, output_option, tenant_option
+from .options import job_view, opened, output_option, tenant_option
 from .output import local_time, print_json, print_table, say
 
 
@@ -58,7 +58,7 @@ def list_(as_json: bool, **filters: Any) -> None:
     with opened() as app:
         page = app.jobs.list(**filters)
     if as_json:
-        print_json(views.jobs_page(page, views.job))
+        print_json(views.jobs_page(page, job_view()))
         return
     due = filters["status"] == State.PENDING
     rows = [

@@ -11,12 +11,14 @@ from ..api import views
 from ..api.plain import jsonable
 from ..lease.jobs import Attempt, BoundTo, Deed, JobView
 from ..lease.payload import unpack
+from ..lease.redaction import masked_names
+from ..lease.tasks import Registry
 from ..lease.who import whoami
 from ..scheduler.history import find_job
 from ..scripts.states import State
 from .by_hand import confirm, reschedule, retry, skip, was
 from .job_list import list_
-from .options import opened, output_option, tenant_option
+from .options import job_view, known_tasks, opened, output_option, tenant_option
 from .output import (
     clean,
     clean_line,
@@ -57,9 +59,9 @@ def show(job_id: str, tenant: str, lines: int, as_json: bool) -> None:
         job = find_job(app.ledger(tenant), app.archive, job_id, lines)
         say_unserved(app, job)
     if as_json:
-        print_json(views.job_with_attempts(job))
+        print_json(views.job_with_attempts(job, known_tasks()))
         return
-    print_fields(_fields(job))
+    print_fields(_fields(job, known_tasks()))
     if job.attempts:
         click.echo()
         print_table(
@@ -91,7 +93,7 @@ def show(job_id: str, tenant: str, lines: int, as_json: bool) -> None:
 def watch(job_id: str, tenant: str, as_json: bool) -> None:
     """Watch a job until it has ended; exit code 1 unless it succeeded."""
     with opened() as app:
-        watch_job(app, tenant, job_id, views.job if as_json else None)
+        watch_job(app, tenant, job_id, job_view() if as_json else None)
 
 
 @jobs.command()
@@ -105,7 +107,7 @@ def cancel(job_id: str, tenant: str, reason: str, as_json: bool) -> None:
         ledger = app.ledger(tenant)
         before = ledger.cancel(job_id, reason, whoami())
         job = ledger.get(job_id)
-    print_canceled(job, before, views.job if as_json else None)
+    print_canceled(job, before, job_view() if as_json else None)
 
 
 def print_canceled(job: JobView, before: str, view: Callable[[JobView], object] | None) -> None:
@@ -115,7 +117,7 @@ def print_canceled(job: JobView, before: str, view: Callable[[JobView], object] 
         click.echo(f"{job.id} is {job.status}; {was(before)}")
 
 
-def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:
+def _fields(job: JobView, registry: Registry | None) -> Iterator[tuple[str, str | int | None]]:
     reason = job.why_dead or job.reason
     yield "id", job.id
     yield "tenant", job.tenant
@@ -143,9 +145,9 @@ def _fields(job: JobView) -> Iterator[tuple[str, str | int | None]]:
     yield "concurrency key", job.concurrency_key or ("alone in its instance" if job.exclusive else None)
     yield from context_of(job)
     yield "binding", _binding(job.bound, job.revision) if job.bound else None
-    yield "arguments", _arguments(job)
-    yield "result", _value(job.value) if job.result else None
-    yield "cursor", _value(unpack(job.cursor)) if job.cursor else None
+    yield "arguments", _arguments(job, registry)
+    yield "result", _value(views.result(job)) if job.result else None
+    yield "cursor", _value(masked_names(unpack(job.cursor))) if job.cursor else None
 
 
 def context_of(job: JobView) -> Iterator[tuple[str, str | None]]:
@@ -201,8 +203,8 @@ def _brief(attempt: Attempt) -> str:
     return cut(clean_line(attempt.error or ""), LONGEST_ERROR)
 
 
-def _arguments(job: JobView) -> str | None:
-    args, kwargs = views.shown_arguments(job)
+def _arguments(job: JobView, registry: Registry | None) -> str | None:
+    args, kwargs = views.shown_arguments(job, registry)
     shown = [_value(value) for value in args] + [f"{name}={_value(value)}" for name, value in kwargs.items()]
     return ", ".join(shown) or None
 

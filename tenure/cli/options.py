@@ -10,7 +10,11 @@ from typing import Any, TypeVar
 
 import click
 
+from ..api import views
+from ..api.plain import Json
 from ..app import Tenure
+from ..lease.jobs import JobView
+from ..lease.tasks import Registry
 from ..scripts.errors import BadInput
 from ..settings import Settings
 from ..workers.finding import find_application
@@ -67,6 +71,24 @@ def find_app(name: str | None, *, give: str = "add it, as in `tenure worker shop
     if not isinstance(app, Tenure):
         raise BadInput(f"{wanted} is a {type(app).__name__}, it must be a Tenure", hint="app = Tenure()")
     return app
+
+
+def known_tasks() -> Registry | None:
+    """The tasks of the application that the settings name, whose parameters say which positional argument is a secret.
+
+    None if they name none, or one that cannot be imported, which is said: a job is shown all the same.
+    """
+    try:
+        return find_app(None).registry if read_settings().app else None
+    except BadInput as exc:
+        say(f"warning: positional arguments are shown whatever their names: {exc}")
+        return None
+
+
+def job_view() -> Callable[[JobView], Json]:
+    """How a job is shown as JSON here."""
+    registry = known_tasks()
+    return lambda job: views.job(job, registry)
 
 
 def warn(app: Tenure) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -103,6 +105,43 @@ def test_a_job_shows_its_limits_and_no_secret_of_its_arguments(cli: Cli, now_led
     for text in (shown.out, listed.out):
         assert "hunter2" not in text
         assert "t-123456" not in text
+
+
+def test_the_command_line_masks_positional_arguments_by_the_names_of_the_application(
+    cli: Cli, now_ledger: Ledger, tmp_path: Path
+) -> None:
+    (tmp_path / "bank.py").write_text(
+        "from tenure import Tenure\n\napp = Tenure()\n\n"
+        '@app.background("bank.pay")\ndef pay(password: str, amount: int) -> None: ...\n'
+    )
+    tasks = {"TENURE_APP": "bank:app"}
+    job = cli("background", "start", "bank.pay", '{"password": "hunter2!", "amount": 7}', **tasks).out.strip()
+
+    shown = cli("jobs", "show", job, **tasks)
+    as_json = [
+        cli("jobs", "show", job, "-o", "json", **tasks).json,
+        *cli("jobs", "list", "-o", "json", **tasks).json["items"],
+        cli("jobs", "reschedule", job, "--after", "1h", "-o", "json", **tasks).json,
+        cli("jobs", "cancel", job, "-o", "json", **tasks).json,
+    ]
+
+    assert '"***", 7' in shown.out
+    assert "hunter2" not in shown.out
+    assert [one["args"] for one in as_json] == [["***", 7]] * 4
+    unknown = cli("jobs", "show", job, TENURE_APP="bank:nothing")
+    assert (unknown.code, "positional arguments are shown whatever their names" in unknown.err) == (0, True)
+
+
+def test_what_a_result_names_as_a_secret_is_masked(cli: Cli, now_ledger: Ledger) -> None:
+    job = now_ledger.enqueue(NewJob("login"))
+    now_ledger.settle(
+        claim(now_ledger), Succeed(pack({"user": "ada", "of": [{"apiToken": "t-1"}]}, what="result"))
+    )
+
+    masked = {"user": "ada", "of": [{"apiToken": "***"}]}
+    assert cli("jobs", "show", job.id, "-o", "json").json["result"] == masked
+    assert cli("jobs", "list", "-o", "json").json["items"][0]["result"] == masked
+    assert json.dumps(masked) in cli("jobs", "show", job.id).out
 
 
 def test_a_dead_job_shows_what_killed_it(cli: Cli, now_ledger: Ledger) -> None:

@@ -15,7 +15,7 @@ from tenure import Retry, Tenure
 from tenure.lease import cursors
 from tenure.lease.filters import Filters
 from tenure.lease.outcome import Fail, Succeed
-from tenure.lease.payload import unpack_args
+from tenure.lease.payload import pack, unpack_args
 from tenure.lease.requests import Options
 
 from .conftest import Hand, pointers, refused, start
@@ -214,6 +214,19 @@ def test_what_the_name_of_an_argument_says_is_secret_is_masked_wherever_a_job_is
     assert [one["kwargs"] for one in shown] == [{"token": "***", "note": "Bearer ***"}] * 3
     args, kwargs = unpack_args(shop.jobs.get(job.id).args)
     assert (args[1], kwargs["token"]) == ("k-123456", "t-123456"), "only what is shown is masked"
+
+
+def test_what_a_result_names_as_a_secret_is_masked_and_only_that(
+    client: TestClient, shop: Tenure, hand: Hand
+) -> None:
+    job = enqueue(shop)
+    result = {"password": "hunter2", "rows": [{"token": 7, "said": "password=x"}]}
+    hand.work(Succeed(pack(result, what="result")))
+
+    shown = client.get(f"/jobs/{job}").json()["result"]
+
+    assert shown == {"password": "***", "rows": [{"token": "***", "said": "password=x"}]}
+    assert shop.jobs.get(job).value == result, "only what is shown is masked"
 
 
 def test_a_job_shows_its_limits(client: TestClient, shop: Tenure) -> None:
