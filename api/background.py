@@ -48,7 +48,7 @@ class Background:
     def start(self, request: Request, body: bytes) -> Response:
         """Start a task; asked again with the same idempotency key, answer the one that runs."""
         fields = Fields.of_body(body, START)
-        call, reason = read_call(fields, self._app.registry), fields.text("reason")
+        call, reason = read_call(fields, self._app.registry), fields.reason()
         tenant, key, by = fields.tenant(), fields.text("idempotencyKey"), fields.texts("idempotencyFields")
         record, binding = _record(fields), fields.text("binding")
         if binding is not None:
@@ -87,7 +87,7 @@ class Background:
     def cancel(self, request: Request, body: bytes) -> Response:
         """Cancel it, and answer it as it then stands; a canceled one stays as it is."""
         fields = Fields.of_body(body, ("tenant", "reason"))
-        tenant, reason = fields.tenant(), fields.text("reason")
+        tenant, reason = fields.tenant(), fields.reason()
         fields.done()
         ledger = self._app.ledger(tenant)
         view = background_task(ledger, request.path_params["id"])
@@ -99,7 +99,7 @@ class Background:
     def retry(self, request: Request, body: bytes) -> Response:
         """Begin a new round of it, at its last checkpoint or from the start, and answer it as it then stands."""
         fields = Fields.of_body(body, RETRY)
-        tenant, reason, when = fields.tenant(), fields.text("reason") or "", read_when(fields)
+        tenant, reason, when = fields.tenant(), fields.reason() or "", read_when(fields)
         from_start, generation = read_from(fields), fields.optional_number("generation", 1, MOST)
         token = read_token(fields)
         fields.done()

@@ -68,7 +68,7 @@ def _read(fields: Fields) -> tuple[list[str], str, str, str | None]:
     ids, tenant, reason, token = (
         fields.texts("ids"),
         fields.tenant(),
-        fields.text("reason"),
+        fields.reason(),
         read_token(fields),
     )
     if not fields.given("ids"):

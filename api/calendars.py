@@ -48,7 +48,7 @@ class CalendarResource:
         """Store a calendar; the same again changes nothing. Its triggers are planned anew."""
         name = check_name(request.path_params["name"])
         fields = Fields.of_body(body, ("calendar", "tenant", "reason"))
-        data, tenant, reason = _data(fields), fields.tenant(), fields.text("reason") or ""
+        data, tenant, reason = _data(fields), fields.tenant(), fields.reason() or ""
         fields.done()
         calendars = self._of(tenant)
         with asked_for(request):
@@ -68,7 +68,7 @@ class CalendarResource:
     def delete(self, request: Request) -> Response:
         """Delete a calendar that no schedule uses."""
         query = Fields.of_query(request.query_params.multi_items(), ("tenant", "reason"))
-        tenant, reason = query.tenant(), query.text("reason")
+        tenant, reason = query.tenant(), query.reason()
         query.done()
         name = request.path_params["name"]
         with asked_for(request):

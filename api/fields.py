@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, TypeVar, cast
 
+from ..lease.redaction import Redaction
 from ..scripts.errors import BadInput
 from ..scripts.keys import check_tenant
 from .body import parse, pointed
@@ -14,6 +15,7 @@ from .refusals import BadFields, Wrong
 
 T = TypeVar("T")
 TEXT_LIMIT = 1000
+_REDACTION = Redaction()
 
 
 class Fields:
@@ -79,6 +81,11 @@ class Fields:
             return value
         self.refuse(name, f"must be text of 1 to {limit} characters, it is {_kind(value)}")
         return None
+
+    def reason(self, name: str = "reason", limit: int = TEXT_LIMIT) -> str | None:
+        """Why somebody asks for something, as it may be kept and logged: what looks like a secret is masked."""
+        text = self.text(name, limit)
+        return text and _REDACTION.beginning(text, limit)
 
     def needed_text(self, name: str, limit: int = TEXT_LIMIT) -> str:
         if name not in self._values:

@@ -37,7 +37,7 @@ class HoldResource:
         """Hold a pool or a task of a tenant, or all its jobs; what is held so already changes nothing."""
         fields = Fields.of_body(body, (*TARGET, "reason", "until"))
         tenant, pool, task = _target(fields)
-        reason, until = fields.text("reason", 4_000) or "", _until(fields)
+        reason, until = fields.reason(limit=4_000) or "", _until(fields)
         with fields.checking("reason"):
             check_word("", reason)
         fields.done()
@@ -51,7 +51,7 @@ class HoldResource:
         """Release it; what is not held is released already."""
         query = Fields.of_query(request.query_params.multi_items(), (*TARGET, "reason"))
         tenant, pool, task = _target(query)
-        reason = query.text("reason")
+        reason = query.reason()
         query.done()
         if Holds(self._app.ledger(tenant)).remove(pool=pool, task=task):
             log.info("a hold of tenant %s is released: %s", tenant, escaped(reason or "no reason given"))

@@ -51,7 +51,7 @@ class InstanceResource:
     def _say(self, verb: str, request: Request, body: bytes) -> Response:
         """Say it, and answer how the instance then stands; what it is already changes nothing."""
         fields = Fields.of_body(body, WORD)
-        tenant, reason = fields.tenant(), fields.text("reason") or ""
+        tenant, reason = fields.tenant(), fields.reason() or ""
         fields.done()
         instances, name = Instances(self._app.ledger(tenant)), request.path_params["id"]
         say = {"pause": instances.pause, "resume": instances.resume, "end": instances.end}[verb]

@@ -64,7 +64,7 @@ class Jobs:
     def cancel(self, request: Request, body: bytes) -> Response:
         """Cancel it; a canceled one stays as it is."""
         fields = Fields.of_body(body, STOP)
-        reason = fields.text("reason") or ""
+        reason = fields.reason() or ""
         by = who(request)
         return self._changed(
             request, fields, lambda ledger, job_id: ledger.cancel(job_id, reason, by) != State.CANCELED
@@ -73,7 +73,7 @@ class Jobs:
     def skip(self, request: Request, body: bytes) -> Response:
         """Cancel it because it need not be done any more; a canceled one stays as it is."""
         fields = Fields.of_body(body, STOP)
-        reason = fields.text("reason") or ""
+        reason = fields.reason() or ""
         by = who(request)
         return self._changed(
             request, fields, lambda ledger, job_id: ledger.skip(job_id, reason, by) != State.CANCELED
@@ -82,7 +82,7 @@ class Jobs:
     def retry(self, request: Request, body: bytes) -> Response:
         """Begin a new round; the same request again under the same token is answered as it was."""
         fields = Fields.of_body(body, RETRY)
-        when, force, reason = read_when(fields), fields.flag("force"), fields.text("reason") or ""
+        when, force, reason = read_when(fields), fields.flag("force"), fields.reason() or ""
         from_start = read_from(fields)
         generation = fields.optional_number("generation", 1, MOST)
         token = read_token(fields)
@@ -122,7 +122,7 @@ class Jobs:
         fields = Fields.of_body(body, RESCHEDULE)
         when, priority = read_when(fields), fields.optional_number("priority", 0, 9)
         revision, token = fields.optional_number("revision", 1, MOST), read_token(fields)
-        reason = fields.text("reason") or ""
+        reason = fields.reason() or ""
         if not any(map(fields.given, ("runAt", "after", "priority"))):
             fields.refuse(
                 "runAt", 'nothing is asked for: give runAt (an instant, or "now"), after or priority'
@@ -144,7 +144,7 @@ class Jobs:
     def confirm(self, request: Request, body: bytes) -> Response:
         """Say whether its last outside call has happened, where the ledger cannot know it."""
         fields = Fields.of_body(body, CONFIRM)
-        happened, note = fields.flag("happened"), fields.text("note") or fields.text("reason") or ""
+        happened, note = fields.flag("happened"), fields.reason("note") or fields.reason() or ""
         if not fields.given("happened"):
             fields.refuse("happened", "must be given: true or false")
         by = who(request)
@@ -154,7 +154,7 @@ class Jobs:
 
     def _changed(self, request: Request, fields: Fields, act: Callable[[Ledger, str], bool]) -> Response:
         """Do it, and answer the job as it then stands, and whether anything was to be done."""
-        tenant, reason = fields.tenant(), fields.text("reason")
+        tenant, reason = fields.tenant(), fields.reason()
         fields.done()
         ledger, job_id = self._app.ledger(tenant), request.path_params["id"]
         verb = request.url.path.rpartition("/")[2]

@@ -37,7 +37,7 @@ class ReplayResource:
         """Show what a replay would do, and under which token it does just that."""
         fields = Fields.of_body(body, ("tenant", "reason", *CONDITIONS))
         tenant, conditions, limit = fields.tenant(), _conditions(fields), _limit(fields)
-        fields.text("reason")
+        fields.reason()
         fields.done()
         return answer(preview_view(Replays(self._app.ledger(tenant)).preview(conditions, limit)))
 
@@ -45,7 +45,7 @@ class ReplayResource:
         """Do what a preview has shown; or preview and do it at once, by conditions. Answers how it then stands."""
         fields = Fields.of_body(body, ("tenant", "reason", "token", "rate", *CONDITIONS))
         tenant, conditions, limit = fields.tenant(), _conditions(fields), _limit(fields)
-        token, rate, reason = read_token(fields), read_rate(fields), fields.text("reason") or ""
+        token, rate, reason = read_token(fields), read_rate(fields), fields.reason() or ""
         beside = [name for name in CONDITIONS if fields.given(name)]
         if fields.given("token") and beside:
             fields.refuse(beside[0], "stands beside a token, whose preview has its own; leave one out")

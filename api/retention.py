@@ -32,7 +32,7 @@ class RetentionResource:
     def put(self, request: Request, body: bytes) -> Response:
         """Say for each state how long its jobs stay; of a state that is not named the default holds."""
         fields = Fields.of_body(body, (*RESTING, "reason"))
-        reason = fields.text("reason")
+        reason = fields.reason()
         said: dict[str, Keep | Duration] = {state: _keep(fields, state) for state in RESTING}
         fields.done()
         found = self._of(request).set(said)

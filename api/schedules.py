@@ -76,7 +76,7 @@ class ScheduleResource:
         """Store a schedule; the same again changes nothing."""
         key = _job_key(request)
         fields = Fields.of_body(body, PUT, later=LATER)
-        tenant, reason = fields.tenant(), fields.text("reason") or ""
+        tenant, reason = fields.tenant(), fields.reason() or ""
         if not fields.fine("tenant"):
             fields.done()
         wanted = read_schedule(fields, self._app.registry, lambda: self._calendars(tenant))
@@ -90,7 +90,7 @@ class ScheduleResource:
         """Change what the body names of a stored schedule, by the rules of a JSON merge patch."""
         key, said = _job_key(request), parse(body)
         fields = Fields(said, PUT, later=LATER)
-        tenant, reason = fields.tenant(), fields.text("reason") or ""
+        tenant, reason = fields.tenant(), fields.reason() or ""
         if not fields.fine("tenant"):
             fields.done()
         schedules = self._of(tenant)
@@ -109,7 +109,7 @@ class ScheduleResource:
     ) -> None:
         view = schedules.get(key)
         merged = Fields(patched(said, view.definition), PUT, later=LATER)
-        merged.text("reason")
+        merged.reason()
         registry, tenant = self._app.registry, view.tenant
         wanted = read_patched(merged, said, view.definition, registry, lambda: self._calendars(tenant))
         expected = seen_revision(request, lambda: view.revision)
@@ -144,7 +144,7 @@ class ScheduleResource:
         """Delete a schedule; what it has fired stays. Of one that code declares, say that it comes back."""
         key = _job_key(request)
         query = Fields.of_query(request.query_params.multi_items(), ("tenant", "reason"))
-        tenant, reason = query.tenant(), query.text("reason")
+        tenant, reason = query.tenant(), query.reason()
         query.done()
         with asked_for(request):
             deleted = self._of(tenant).delete(
@@ -193,7 +193,7 @@ class ScheduleResource:
 
     def _turned(self, request: Request, body: bytes, turn: Callable[..., bool]) -> Response:
         key, fields = _job_key(request), Fields.of_body(body, ("tenant", "reason"))
-        tenant, reason = fields.tenant(), fields.text("reason") or ""
+        tenant, reason = fields.tenant(), fields.reason() or ""
         fields.done()
         schedules = self._of(tenant)
         with asked_for(request):
@@ -212,7 +212,7 @@ class ScheduleResource:
         """Make a job of it by hand, now or for a planned instant."""
         key, fields = _job_key(request), Fields.of_body(body, ("tenant", "reason", "trigger", "fireTime"))
         tenant, trigger, at = fields.tenant(), fields.text("trigger"), None
-        reason = fields.text("reason") or ""
+        reason = fields.reason() or ""
         if (text := fields.text("fireTime")) is not None:
             with fields.checking("fireTime"):
                 at = epoch_ms(parse_instant(text, what="fireTime"), what="fireTime")
@@ -231,7 +231,7 @@ class ScheduleResource:
         """Make jobs for planned instants of the past that did not run; with `dryRun`, only say which those are."""
         key, fields = _job_key(request), Fields.of_body(body, BACKFILL)
         tenant, trigger, dry = fields.tenant(), fields.text("trigger"), fields.flag("dryRun")
-        rate, reason = fields.number("rate", RATE, 1, FASTEST), fields.text("reason") or ""
+        rate, reason = fields.number("rate", RATE, 1, FASTEST), fields.reason() or ""
         span = _span(fields, "from", "to")
         fields.done()
         assert span is not None

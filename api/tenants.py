@@ -46,7 +46,7 @@ class Tenants:
         fields = Fields.of_body(body, ("enabled", "reason", "until"))
         if not fields.given("enabled"):
             fields.refuse("enabled", "must be given: true or false")
-        enabled, reason, until = fields.flag("enabled"), fields.text("reason") or "", None
+        enabled, reason, until = fields.flag("enabled"), fields.reason() or "", None
         if (text := fields.text("until")) is not None:
             if enabled:
                 fields.refuse("until", "stands beside enabled: true; it says how long scheduling is disabled")

@@ -208,6 +208,29 @@ def test_why_has_the_fields_of_the_contract(client: TestClient, shop: Tenure) ->
     assert seen["do"][0] == f"tenure jobs reschedule {job_id} --now"
 
 
+def test_a_reason_is_kept_and_logged_without_secrets(
+    client: TestClient, shop: Tenure, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    said = {"reason": "leaked: password=tiger99, see postgresql://u:pw1234@db/x"}
+    job_id = enqueue(shop)
+
+    client.post(f"/jobs/{job_id}/cancel", json=said)
+    client.post(f"/jobs/{job_id}/retry", json=said)
+    client.post("/holds", json={**said, "task": "reports.daily"})
+    client.post("/instances/i-1/pause", json=said)
+
+    masked = "leaked: password=***, see postgresql://u:***@db/x"
+    history = client.get(f"/jobs/{job_id}").json()["history"]
+    assert [one["reason"] for one in history] == [masked] * 2
+    (hold,) = client.get("/holds").json()["items"]
+    assert hold["reason"] == masked
+    assert client.get("/instances/i-1").json()["reason"] == masked
+    logged = [one for one in caplog.messages if "leaked" in one]
+    assert len(logged) == 4
+    assert all(one.endswith(masked) for one in logged)
+
+
 def test_the_history_of_a_job_says_who_did_what_when_and_why(
     client: TestClient, shop: Tenure, hand: Hand
 ) -> None:
