@@ -18,6 +18,10 @@ _STEPS = (
     (r"tenure cron next (\S+)", "GET /schedules/{}/next"),
     (r"tenure cron explain .+", "POST /schedules/preview"),
     (r"tenure calendars list", "GET /calendars"),
+    (
+        r"tenure tenants show (\S+) says since when and why; .+",
+        "GET /tenants/{0}/scheduling says since when and why; PUT it with enabled: true to enable it again",
+    ),
 )
 _KNOWN = tuple((re.compile(command), request) for command, request in _STEPS)
 

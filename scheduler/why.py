@@ -331,11 +331,10 @@ def _overdue(view: ScheduleView, first: int, now: int, checks: tuple[Check, ...]
 
 
 def _disabled(view: ScheduleView, switch: Switch, subject: str, checks: tuple[Check, ...]) -> Why:
-    text = (
-        switch.trouble
-        or f"Scheduling of tenant {view.tenant} is disabled{_by(switch.by)}{_because(switch.reason)}"
-    )
-    text += ": nothing of it fires, and nothing planned moves."
+    who = f"{_by(switch.by)}{_because(switch.reason)}"
+    text = f"Scheduling of tenant {view.tenant} is disabled{who}: nothing of it fires, and nothing planned moves."
+    if switch.trouble:
+        text = f"{switch.trouble[0].upper()}{switch.trouble[1:]}."
     do = (f"tenure tenants enable-scheduling {view.tenant}",)
     return Why(subject, "disabled", switch.since, switch.by or None, text, checks, switch.until, do)
 

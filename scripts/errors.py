@@ -17,7 +17,7 @@
     │   ├── OutcomeUnknown  a call outside may or may not have happened: a person has to say so first
     │   ├── StalePlan       a schedule, a trigger or a job has moved on since it was read
     │   ├── InUse           something that is needed is not deleted
-    │   └── SchedulingDisabled  the tenant's switch is off, or its settings cannot be understood
+    │   └── SchedulingDisabled  the tenant's switch is off, or its settings cannot be read
     ├── StaleFence          a later holder has taken over; this one may write nothing
     ├── LeaseLost           the right to work has ended; stop
     ├── LeaseTaken          somebody else holds the named lease
@@ -210,7 +210,8 @@ _BY_CODE: dict[str, type[TenureError]] = {
 
 
 def refusal(text: str) -> TenureError | None:
-    """The error a script's `CODE sentence` stands for, or None when the code is not ours."""
-    code, _, sentence = text.partition(" ")
+    """The error a script's `CODE sentence; next: step` stands for, or None when the code is not ours."""
+    code, _, said = text.partition(" ")
     kind = _BY_CODE.get(code)
-    return kind(sentence) if kind else None
+    sentence, _, step = said.partition("; next: ")
+    return kind(sentence, hint=step) if kind else None

@@ -32,6 +32,10 @@ class TenantBook:
         """How the tenant's switch stands."""
         return Scheduling(self._app.ledger(tenant)).get()
 
+    def switches(self, limit: int = 50, after: str | None = None) -> Sequence[Switch]:
+        """As `list`, with how the switch of each stands; one that cannot be read now says so in its `trouble`."""
+        return [Scheduling(self._app.ledger(name)).glance() for name in self.list(limit, after)]
+
     def disable_scheduling(
         self, tenant: str, *, reason: str = "", by: str | None = None, until: datetime | None = None
     ) -> Switch:

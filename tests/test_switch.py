@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tenure.lease.instants import rfc3339
 from tenure.lease.ledger import Ledger
 from tenure.lease.ledgers import Ledgers
 from tenure.lease.tasks import Task
@@ -22,7 +24,7 @@ from tenure.scheduler.skips import DISABLED
 from tenure.scheduler.switch import Scheduling
 from tenure.scheduler.trigger import Trigger
 from tenure.scripts import Call
-from tenure.scripts.errors import BadInput, NotFound, SchedulingDisabled, StalePlan
+from tenure.scripts.errors import BadInput, NotFound, SchedulingDisabled, StalePlan, StoreUnreachable
 from tenure.testing import START, Died, Faults, difference
 
 from .given import Store
@@ -155,8 +157,9 @@ def test_a_switch_with_an_end_ends_by_itself(clockwork: Clockwork) -> None:
 
     assert clockwork.jobs() == [FIRST + 3 * MINUTE, FIRST + 4 * MINUTE]
     assert clockwork.switch(FIRST + 5 * MINUTE).get().enabled
-    with pytest.raises(BadInput, match="not after now"):
-        clockwork.switch(FIRST).set(enabled=False, until=FIRST)
+    said = f"until {rfc3339(FIRST)} is not after now ({rfc3339(FIRST + 1)})"
+    with pytest.raises(BadInput, match=re.escape(said)):
+        clockwork.switch(FIRST + 1).set(enabled=False, until=FIRST)
 
 
 def test_seconds_are_observed_as_ranges_and_a_long_gap_in_two_parts(clockwork: Clockwork) -> None:
@@ -357,13 +360,15 @@ def test_nothing_is_observed_before_it_has_passed(clockwork: Clockwork, store: S
     [
         {"state": "perhaps", "layout": "1", "since": "1"},
         {"state": "disabled", "layout": "1", "since": "yesterday"},
+        {"state": b"\xff" * 100, "layout": "1", "since": "1"},
         {"state": "enabled", "layout": "1", "since": "1"},
-        {"state": "enabled", "layout": "2", "since": "1", "resumed": "0"},
-        {"state": "disabled", "layout": "1", "since": "1", "until": "soon"},
+        {"state": "enabled", "layout": "old", "since": "1", "resumed": "0"},
+        {"state": "enabled", "since": "1", "resumed": "0"},
+        {"state": "disabled", "layout": "1", "since": "1", "until": "soon", "revision": "many"},
     ],
 )
 def test_settings_that_cannot_be_understood_close_that_tenant_only(
-    clockwork: Clockwork, settings: dict[str, str]
+    clockwork: Clockwork, settings: dict[str, Any]
 ) -> None:
     other = Schedules(clockwork.at(START).of("beta"))
     other.put(KEY, TASK, EVERY_MINUTE)
@@ -375,8 +380,8 @@ def test_settings_that_cannot_be_understood_close_that_tenant_only(
     assert clockwork.jobs() == []
     assert [job.fire_time for job in other.ledger.list().items] == [FIRST]
     assert not clockwork.switch(FIRST).get().enabled
-    assert "cannot be understood" in clockwork.switch(FIRST).get().trouble
-    with pytest.raises(SchedulingDisabled, match="cannot be understood"):
+    assert "acme cannot be read: " in clockwork.switch(FIRST).get().trouble
+    with pytest.raises(SchedulingDisabled, match="cannot be read"):
         pausing.run(clockwork.schedules(FIRST), KEY)
 
     clockwork.switch(FIRST + SECOND).set(enabled=True)
@@ -384,18 +389,105 @@ def test_settings_that_cannot_be_understood_close_that_tenant_only(
     assert clockwork.jobs() == [FIRST + MINUTE]
 
 
-def test_settings_of_another_type_close_that_tenant_only(clockwork: Clockwork) -> None:
+@pytest.mark.parametrize("kind", ["text", "list"])
+@pytest.mark.parametrize("enabled", [True, False])
+def test_settings_of_another_type_close_that_tenant_only_and_a_persons_word_mends_them(
+    clockwork: Clockwork, kind: str, enabled: bool
+) -> None:
     other = Schedules(clockwork.at(START).of("beta"))
     other.put(KEY, TASK, EVERY_MINUTE)
-    key = clockwork.ledger(START).keys("scheduling")
-    clockwork.ledgers.scripts.redis.set(key, "garbage")
+    key, redis = clockwork.ledger(START).keys("scheduling"), clockwork.ledgers.scripts.redis
+    redis.set(key, "garbage") if kind == "text" else redis.rpush(key, "garbage")
 
     clockwork.round(FIRST)
 
     assert [job.fire_time for job in other.ledger.list().items] == [FIRST]
-    clockwork.ledgers.scripts.redis.delete(key)
-    clockwork.round(FIRST + 2 * SECOND)
-    assert clockwork.jobs() == [FIRST]
+    found = clockwork.switch(FIRST).get()
+    assert not found.enabled
+    assert f"{key}: WRONGTYPE" in found.trouble
+    assert "tenure tenants enable-scheduling acme" in found.trouble
+    assert [view.job_key for view in clockwork.schedules(FIRST).list()] == [JobKey.parse(KEY)]
+    with pytest.raises(SchedulingDisabled, match="cannot be read") as refused:
+        pausing.run(clockwork.schedules(FIRST), KEY)
+    assert "enable-scheduling acme" in refused.value.hint
+
+    set_ = clockwork.switch(FIRST + SECOND).set(enabled=enabled, by="eve", reason="mended")
+    assert (set_.enabled, set_.since, set_.trouble, set_.revision) == (enabled, FIRST + SECOND, "", 1)
+    assert clockwork.switch(FIRST + SECOND).get() == set_
+    clockwork.round(FIRST + MINUTE)
+    assert clockwork.jobs() == ([FIRST + MINUTE] if enabled else [])
+    assert sum(one.count for one in clockwork.records()) == 2
+
+
+@pytest.mark.parametrize(
+    "settings", [{"layout": "99"}, {"state": "enabled", "layout": "2", "since": "1", "resumed": "0"}]
+)
+def test_settings_of_a_newer_tenure_close_the_tenant_and_are_not_overwritten(
+    clockwork: Clockwork, store: Store, settings: dict[str, str]
+) -> None:
+    key = clockwork.ledger(START).keys("scheduling")
+    clockwork.ledgers.scripts.redis.hset(key, mapping=settings)
+    clockwork.round(FIRST)
+
+    for enabled in (True, False):
+        with store.unchanged(), pytest.raises(SchedulingDisabled, match=settings["layout"]) as refused:
+            clockwork.switch(FIRST).set(enabled=enabled)
+        assert "upgrade Tenure" in refused.value.hint
+
+    assert clockwork.jobs() == []
+    assert "upgrade Tenure" in clockwork.switch(FIRST).get().trouble
+
+
+def test_a_switch_that_cannot_be_asked_is_told_in_a_glance(clockwork: Clockwork, faults: Faults) -> None:
+    def down() -> None:
+        raise StoreUnreachable("its slot is down")
+
+    faults.after_each = down
+    found = clockwork.switch(START).glance()
+
+    assert (found.tenant, found.enabled) == ("acme", False)
+    assert "its slot is down" in found.trouble
+
+
+def test_a_switch_that_ended_by_itself_says_so(clockwork: Clockwork) -> None:
+    until = FIRST + MINUTE
+    clockwork.switch(START + SECOND).set(enabled=False, by="eve", reason="migration", until=until)
+
+    found = clockwork.switch(until).get()
+    same = clockwork.switch(until + SECOND).set(enabled=True, by="bob")
+
+    assert (found.enabled, found.since, found.until, found.by) == (True, until, None, "")
+    assert found.reason == "ended by itself; it was disabled by eve: migration"
+    assert same == found
+
+
+def test_a_new_reason_is_taken_while_the_switch_stands(clockwork: Clockwork) -> None:
+    clockwork.switch(START + SECOND).set(enabled=False, by="eve", reason="migration")
+    clockwork.round(FIRST)
+
+    again = clockwork.switch(FIRST).set(enabled=False, by="bob", reason="it takes longer")
+    without = clockwork.switch(FIRST + SECOND).set(enabled=False, by="al")
+
+    assert (again.by, again.reason, again.since) == ("bob", "it takes longer", START + SECOND)
+    assert without == again, "who gives no reason says nothing new"
+    clockwork.round(FIRST + MINUTE)
+    assert clockwork.said() == [("skipped", DISABLED, 1)] * 2
+
+
+@pytest.mark.parametrize("ended", ["by hand", "by itself", "never disabled"])
+def test_a_new_reason_for_what_is_enabled_resumes_nothing_anew(clockwork: Clockwork, ended: str) -> None:
+    if ended != "never disabled":
+        until = START + 2 * SECOND
+        clockwork.switch(START + SECOND).set(enabled=False, until=until if ended == "by itself" else None)
+        clockwork.switch(until).set(enabled=True)
+    before = clockwork.switch(START + 3 * SECOND).get()
+
+    after = clockwork.switch(FIRST).set(enabled=True, by="bob", reason="all is well")
+
+    assert (after.enabled, after.by, after.reason) == (True, "bob", "all is well")
+    assert after.since == before.since
+    clockwork.round(FIRST)
+    assert clockwork.jobs() == [FIRST], "the instant at which the reason came is not passed over"
 
 
 def test_a_switch_is_one_write_whatever_is_stored_and_the_triggers_follow_in_steps(
@@ -447,7 +539,7 @@ def test_what_does_not_follow_yet_when_scheduling_is_enabled_was_not_observed(cl
 def test_what_stands_so_already_changes_nothing(clockwork: Clockwork, store: Store) -> None:
     first = clockwork.switch(START).set(enabled=False, by="eve", reason="migration")
     with store.unchanged():
-        again = clockwork.switch(FIRST).set(enabled=False, by="mallory", reason="another")
+        again = clockwork.switch(FIRST).set(enabled=False, by="eve", reason="migration")
     assert (first, first.revision) == (again, 1)
 
     clockwork.switch(FIRST).set(enabled=True)
@@ -674,8 +766,9 @@ def test_a_schedule_deleted_since_is_not_run(clockwork: Clockwork, faults: Fault
 def test_a_run_by_hand_passes_the_switch_too(clockwork: Clockwork, store: Store) -> None:
     clockwork.switch(START).set(enabled=False)
 
-    with store.unchanged(), pytest.raises(SchedulingDisabled, match="disabled"):
+    with store.unchanged(), pytest.raises(SchedulingDisabled, match="disabled") as refused:
         pausing.run(clockwork.schedules(START), KEY)
+    assert "tenure tenants show acme" in refused.value.hint
 
 
 # -- all of it at random ----------------------------------------------------------------------------------------------

@@ -47,9 +47,9 @@ if last_step and last_step.id ~= '' and last_fire == last_step.first and next_fi
   and redis.call('EXISTS', K.row(last_step.id)) == 1 then
   return {'0', {}, earliest_fire(), text(read_clock())}
 end
-local it, trouble = gate()
-if not it then return refuse('SCHEDULING_DISABLED', trouble) end
-if it.disabled then return refuse('SCHEDULING_DISABLED', 'scheduling of tenant ' .. tenant .. ' is disabled') end
+local it, trouble, step = gate()
+local closed = switch.refusal(it, trouble, step)
+if closed then return closed end
 if at_revision ~= revision or it.resumed ~= resumed or tonumber(next_fire or -1) ~= planned or now - made > STALE_MS then
   return refuse('STALE_PLAN', 'trigger ' .. trigger .. ' of ' .. job_key .. ' is at revision ' .. at_revision
     .. ' with next fire ' .. (next_fire or 'none') .. ', the plan was for ' .. revision .. ' and ' .. text(planned)

@@ -13,8 +13,8 @@
 -- GIVES           {earliest visit or "", version}
 -- FAILS           STALE_PLAN SCHEDULING_DISABLED
 
-local it, trouble = gate()
-if not it then return refuse('SCHEDULING_DISABLED', trouble) end
+local it, trouble, step = gate()
+if not it then return refuse('SCHEDULING_DISABLED', trouble, step) end
 local member = trigger .. ':' .. job_key
 local cursor = redis.call('ZSCORE', K.observed(), member)
 local at_revision, named = unpack(redis.call('HMGET', K.schedule(job_key), 'revision', 'calendar:' .. trigger))

@@ -21,14 +21,15 @@ if not revision then return refuse('NOT_FOUND', 'schedule ' .. job_key .. ' is n
 if expected ~= '' and expected ~= revision then
   return refuse('STALE_PLAN', 'schedule ' .. job_key .. ' is at revision ' .. revision .. ', not ' .. expected)
 end
-local it, trouble = gate()
-if not it then return refuse('SCHEDULING_DISABLED', trouble) end
+local it, trouble, step = gate()
+if not it then return switch.refusal(it, trouble, step) end
 local owed_from = decided ~= '' and fires.decided(job_key, decided)
 if owed_from and tonumber(instant) >= owed_from then
   return refuse('STALE_PLAN', 'instant ' .. instant .. ' of trigger ' .. decided .. ' of ' .. job_key
     .. ' is owed: a scheduler decides on it and on all from ' .. text(owed_from) .. ' on')
 end
-if it.disabled then return refuse('SCHEDULING_DISABLED', 'scheduling of tenant ' .. tenant .. ' is disabled') end
+local closed = switch.refusal(it)
+if closed then return closed end
 
 local job = create(id, task, pool, now + after, {unpack(ARGV, FIRST)})
 set(job, 'fire_time', instant == '' and text(now) or instant)

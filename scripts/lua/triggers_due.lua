@@ -11,8 +11,8 @@
 --             its calendar or "", "since scheduler" if one came by that cannot read its zone or ""}}
 -- FAILS       SCHEDULING_DISABLED
 
-local it, trouble = gate()
-if not it then return refuse('SCHEDULING_DISABLED', trouble) end
+local it, trouble, step = gate()
+if not it then return refuse('SCHEDULING_DISABLED', trouble, step) end
 
 local key = it.disabled and K.observed() or K.triggers() -- no trigger of a disabled tenant moves
 local due = redis.call('ZRANGEBYSCORE', key, '-inf', text(now), 'WITHSCORES', 'LIMIT', skip, limit)

@@ -86,7 +86,7 @@ _ERRORS: dict[str, tuple[str, str]] = {
         "change those that use it first (tenure calendars show NAME lists them)",
     ),
     "SCHEDULING_DISABLED": (
-        "scheduling of the tenant is disabled, or its settings cannot be understood: nothing fires, not even by hand",
+        "scheduling of the tenant is disabled, or its settings cannot be read: nothing fires, not even by hand",
         "tenure tenants show TENANT says since when and why; tenure tenants enable-scheduling TENANT enables it again",
     ),
     "INSTANCE_ENDED": (

@@ -36,8 +36,7 @@ tenants.add_command(retention)
 def list_(limit: int, cursor: str | None, as_json: bool) -> None:
     """List the tenants that ever had a job or a schedule, and whether their schedules fire."""
     with opened() as app:
-        names, more = cut(app.tenants.list(limit + 1, cursor), limit, str)
-        found = [app.tenants.scheduling(name) for name in names]
+        found, more = cut(app.tenants.switches(limit + 1, cursor), limit, lambda one: one.tenant)
     if as_json:
         print_json(page([switch(one) for one in found], more))
         return
@@ -77,8 +76,11 @@ def enable_scheduling(tenant: str, reason: str, as_json: bool) -> None:
 
 
 def _row(found: Switch) -> tuple[str, str, str, str]:
-    state = "enabled" if found.enabled else "disabled"
-    return found.tenant, state, local_time(found.since), clean_line(found.trouble or found.reason)
+    return found.tenant, _state(found), local_time(found.since), clean_line(found.trouble or found.reason)
+
+
+def _state(found: Switch) -> str:
+    return "unreadable" if found.trouble else "enabled" if found.enabled else "disabled"
 
 
 def _print(found: Switch, as_json: bool) -> None:
@@ -88,7 +90,7 @@ def _print(found: Switch, as_json: bool) -> None:
     print_fields(
         [
             ("tenant", found.tenant),
-            ("scheduling", "enabled" if found.enabled else "disabled"),
+            ("scheduling", _state(found)),
             ("reason", clean_line(found.trouble or found.reason)),
             ("by", clean_line(found.by)),
             ("since", local_time(found.since)),

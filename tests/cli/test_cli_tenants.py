@@ -20,6 +20,27 @@ def test_scheduling_of_a_tenant_is_disabled_seen_and_enabled(cli: Cli) -> None:
     assert cli("tenants", "disable-scheduling", "acme", "--until", "soon").code == 2
 
 
+def test_settings_that_cannot_be_read_are_shown_beside_the_others_and_written_anew(
+    cli: Cli, app: Tenure
+) -> None:
+    app.task("reports.daily")(lambda: None)
+    app.schedules.put("reports.daily", task="reports.daily", cron="0 0 2 * * ?")
+    cli("tenants", "disable-scheduling", "beta", "--reason", "migration")
+    app.ledger().scripts.redis.set(app.ledger().keys("scheduling"), "garbage")
+
+    listed = cli("tenants", "list")
+    shown = cli("tenants", "show", "default")
+    run = cli("cron", "run", "reports.daily")
+
+    rows = {line.split()[0]: line.split()[1] for line in listed.out.splitlines()[1:]}
+    assert (rows["default"], rows["beta"]) == ("unreadable", "disabled")
+    assert (shown.code, "tenure tenants enable-scheduling default" in shown.out) == (0, True)
+    assert "enable-scheduling default" in run.err
+    assert "cannot be read" in cli("why", "reports.daily").out
+    assert cli("tenants", "enable-scheduling", "default").code == 0
+    assert cli("cron", "run", "reports.daily").code == 0
+
+
 def test_a_schedule_is_paused_resumed_and_run(cli: Cli, app: Tenure) -> None:
     app.task("reports.daily")(lambda: None)
     app.schedules.put("reports.daily", task="reports.daily", cron="0 0 2 * * ?")

@@ -35,6 +35,22 @@ def test_a_tenants_switch_is_seen_turned_off_and_on(client: TestClient) -> None:
     assert [one["tenant"] for one in client.get("/tenants").json()["items"]] == ["acme"]
 
 
+def test_settings_that_cannot_be_read_are_told_and_put_anew(client: TestClient, app: Tenure) -> None:
+    client.put(URL, json=NIGHTLY)
+    app.ledger().scripts.redis.set(app.ledger().keys("scheduling"), "garbage")
+
+    found = client.get("/tenants/default/scheduling").json()
+    problem = refused(client.post(f"{URL}/run", json={}), 409, "SCHEDULING_DISABLED")
+
+    assert not found["enabled"]
+    assert found["reason"].startswith("the scheduling settings of tenant default cannot be read: ")
+    assert "enable-scheduling default" in problem["hint"]
+    assert len(client.get("/schedules").json()["items"]) == 1
+    assert client.get(f"{URL}/why").json()["text"].startswith("The scheduling settings of tenant default")
+    assert client.put("/tenants/default/scheduling", json={"enabled": True}).json()["enabled"]
+    assert client.post(f"{URL}/run", json={}).status_code == 202
+
+
 def test_what_is_wrong_with_a_switch_is_named(client: TestClient) -> None:
     problem = refused(client.put("/tenants/acme/scheduling", json={"until": "soon"}), 400, "BAD_INPUT")
     assert {error["pointer"] for error in problem["errors"]} == {"/enabled", "/until"}
@@ -71,7 +87,8 @@ def test_a_schedule_is_run_by_hand_for_now_or_a_planned_instant(client: TestClie
     assert client.get(f"{URL}/fires").json()["items"] == []
     refused(client.post(f"{URL}/run", json={"fireTime": "2026-12-24T18:00:00Z"}), 400, "BAD_INPUT")
     client.put("/tenants/default/scheduling", json={"enabled": False})
-    refused(client.post(f"{URL}/run", json={}), 409, "SCHEDULING_DISABLED")
+    problem = refused(client.post(f"{URL}/run", json={}), 409, "SCHEDULING_DISABLED")
+    assert problem["hint"].startswith("GET /tenants/default/scheduling")
 
 
 def test_a_run_by_hand_keeps_its_reason_and_honours_if_match(client: TestClient, app: Tenure) -> None:

@@ -188,6 +188,7 @@ local function run(body, KEYS, ARGV)
   return reply
 end
 
-local function refuse(code, sentence)
-  return redis.error_reply(code .. ' ' .. sentence)
+-- `step` is what to do about it, if that is more than the code's own next step.
+local function refuse(code, sentence, step)
+  return redis.error_reply(code .. ' ' .. sentence .. (step and '; next: ' .. step or ''))
 end
