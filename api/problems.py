@@ -23,6 +23,7 @@ from ..scripts.errors import (
     NotAllowed,
     NotFound,
     PayloadTooLarge,
+    RightsUnknown,
     StaleFence,
     StoreError,
     TenureError,
@@ -54,6 +55,7 @@ STATUSES: dict[type[TenureError], int] = {
     refusals.NotJson: 415,
     refusals.Encoded: 415,
     TenureError: 500,
+    RightsUnknown: 500,
     StoreError: 503,
     MissingExtra: 503,
     ArchiveUnreachable: 503,
@@ -67,11 +69,14 @@ def status_of(kind: type[TenureError]) -> int:
 
 
 def problem(exc: TenureError, headers: Mapping[str, str] | None = None) -> Response:
-    """The answer that tells of `exc`. One of ours or the store's gets a traceId, which stands in the log too."""
+    """The answer that tells of `exc`. One of ours or the store's gets a traceId, which stands in the log too; so does
+    where the application's own code failed.
+    """
     status = status_of(type(exc))
     trace = os.urandom(8).hex() if status >= 500 else None
     if trace:
-        log.warning("problem %s: %s: %s", trace, exc.code, escaped(str(exc)))
+        theirs = exc.__cause__ if isinstance(exc, RightsUnknown) else None
+        log.warning("problem %s: %s: %s", trace, exc.code, escaped(str(exc)), exc_info=theirs)
     code = exc.shared_code if isinstance(exc, refusals.BadFields) else exc.code
     wrong = exc.wrong if isinstance(exc, (refusals.BadJson, refusals.BadFields)) else ()
     body = {

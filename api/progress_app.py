@@ -6,7 +6,8 @@
     GET tasks/{id}/page        a page with the element, for who has none; with it goes `page.css`
 
 Who may see a task is asked at each request, and a stream ends after some minutes so that its client asks again. What is
-not to be seen is not there: one answer for both. Results, logs and what a binding says are for operators, not shown.
+not to be seen is not there: one answer for both. Where `authorize` itself fails, nothing is shown. Results, logs and
+what a binding says are for operators, not shown.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from ..lease.jobs import JobView
-from ..scripts.errors import BadInput, NotFound, TenureError
+from ..scripts.errors import BadInput, NotAllowed, NotFound, RightsUnknown, TenureError
 from . import views
 from .events import EventStream, Seen, last_event_id
 from .guard import AnswerHeaders
@@ -171,6 +172,18 @@ class Tasks:
         return asked, view
 
     async def _may(self, request: Request, task: Json) -> object:
+        """What `authorize` says. Raises RightsUnknown if it fails; the error is for the log, not for the user."""
+        try:
+            return await self._asked(request, task)
+        except Exception as exc:
+            if isinstance(exc, NotAllowed) or (isinstance(exc, HTTPException) and exc.status_code < 500):
+                return False  # a no in the words of its framework
+            raise RightsUnknown(
+                "whether you may see this task cannot be told now: the application failed to answer",
+                hint="try again later; the application's log has the error under the traceId",
+            ) from exc
+
+    async def _asked(self, request: Request, task: Json) -> object:
         if inspect.iscoroutinefunction(self._authorize):
             return await cast(Awaitable[object], self._authorize(request, task))
         said: object = await run_in_threadpool(self._authorize, request, task)

@@ -7,6 +7,7 @@
     │   ├── UnknownTask     no task of that name is registered
     │   └── UnknownBinding  no binding of that name is registered
     ├── NotAllowed          a binding does not let this user work on that record
+    ├── RightsUnknown       the application's own `may` or `authorize` failed, so nobody may
     ├── NotFound            no such job, schedule or lease in this tenant
     │   └── NoSuchRow       nor the business row that a binding is to write
     ├── Conflict            the state of things forbids it
@@ -79,6 +80,10 @@ class UnknownBinding(BadInput):
 
 class NotAllowed(TenureError):
     code = "NOT_ALLOWED"
+
+
+class RightsUnknown(TenureError):
+    code = "RIGHTS_UNKNOWN"
 
 
 class NotFound(TenureError):

@@ -206,7 +206,7 @@ class Tenure(Opened):
         `writer` takes a Bound and writes one fixed place; `@app.binding("orders", may=...)` stands on a function. It is
         called at least once for the latest state, at most four times a second for a task, and again when it raises,
         which never changes what becomes of the task. `may(user, record)` is asked before a task is accepted: anything
-        but True refuses it. Raises BadInput.
+        but True refuses it, and what it raises too (RightsUnknown). Raises BadInput.
         """
 
         self.bindings.check_new(name, may)
@@ -342,7 +342,8 @@ class Tenure(Opened):
             Mount("/my/tasks", app.progress(authorize=lambda request, task: task["record"] in orders_of(request.user)))
 
         Each request asks `authorize(request, task)`, `def` or `async def`, with Starlette's request and the task as it
-        is shown; for anything but True there is no such task. What it serves is told in `api/progress_app.py`.
+        is shown; for anything but True there is no such task, and where it fails the user is told no more than that.
+        What it serves is told in `api/progress_app.py`.
         """
         from .api.progress_app import create_progress  # only web processes load Starlette
 

@@ -4,10 +4,11 @@
 
     load.using(binding="orders", record=("order", "4711"), by=user.name).enqueue()
 
-`may(user, record)` is asked before the task is accepted; anything but True means no task and an untouched row. Then the
-ledger accepts the task, and then the row is marked. What dies in between leaves a task whose row is behind, which the
-ledger knows and every process that stays mends; the other way round it would leave a row that tells for ever of a task
-that never was. Each further change of the task is written at least once, at most four times a second, the last always.
+`may(user, record)` is asked before the task is accepted; anything but True, an error too, means no task and an
+untouched row. Then the ledger accepts the task, and then the row is marked. What dies in between leaves a task whose
+row is behind, which the ledger knows and every process that stays mends; the other way round it would leave a row
+that tells for ever of a task that never was. Each further change of the task is written at least once, at most four
+times a second, the last always.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .lease.instants import from_ms
 from .lease.jobs import JobView
 from .lease.requests import Options
 from .lease.who import who
-from .scripts.errors import BadInput, NotAllowed, StoreError, UnknownBinding
+from .scripts.errors import BadInput, NotAllowed, RightsUnknown, StoreError, UnknownBinding
 from .scripts.states import State
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ log = logging.getLogger("tenure.bindings")
 
 BoundStatus = Literal["accepted", "running", "done", "failed", "canceled"]
 """`accepted` is a task that waits: for its first start, for another try, in a pause. Between chunks it is `running`."""
+
+SAID_LIMIT = 300
+SAID_LOOK = 4000
+"""Of a longer error no more is searched for secrets, or shown."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _ENDS: Mapping[State, BoundStatus] = {
@@ -126,16 +131,29 @@ class Bindings:
         )
 
     def admit(self, options: Options) -> None:
-        """Return if whoever asks may have a task for the record. Raises UnknownBinding, NotAllowed."""
+        """Return if whoever asks may have a task for the record. Raises UnknownBinding, NotAllowed, RightsUnknown."""
         if options.binding is None or options.record is None:
             return  # without a record it is refused by its own rule
         name, user = self.check(options.binding), who(options.by)
         record = BoundRecord(*options.record, options.tenant)
-        if self._may[name](user, record) is not True:
+        if self._asked(name, user, record) is not True:
             raise NotAllowed(
                 f"{user!r:.60} may not start a task for {record.type} {record.id!r:.60} by binding {name!r}",
                 hint="its `may` says who may",
             )
+
+    def _asked(self, name: str, user: str, record: BoundRecord) -> object:
+        try:
+            return self._may[name](user, record)
+        except NotAllowed:
+            raise  # a no in its own words
+        except Exception as exc:
+            said = self._app.registry.secrets.text(f"{type(exc).__name__}: {exc}"[:SAID_LOOK])
+            raise RightsUnknown(
+                f"whether {user!r:.60} may start a task for {record.type} {record.id!r:.60} is not known: the "
+                f"application's own `may` of binding {name!r} raised {said:.{SAID_LIMIT}}; nothing was made",
+                hint="mend what `may` asks, or `may` itself, then start it again",
+            ) from exc
 
     def mark(self, tenant: str, job_id: str) -> None:
         """Bring the row of a task that was just accepted up to it. What fails here is done by a process that stays."""

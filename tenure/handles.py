@@ -154,8 +154,8 @@ class TaskHandle(Generic[P, R_co]):
     @overload
     def call(self: TaskHandle[P, R | Continue | Skip], *args: P.args, **kwargs: P.kwargs) -> TaskCall[R]: ...
     def call(self, *args: Any, **kwargs: Any) -> TaskCall[Any]:
-        """A call to enqueue later, with others or in a transaction of yours. Raises BadInput, and NotAllowed where a
-        binding says no; asks no store.
+        """A call to enqueue later, with others or in a transaction of yours. Raises BadInput, NotAllowed where a
+        binding says no, and RightsUnknown where its `may` fails; asks no store.
         """
         self.app.bindings.admit(self.options)
         return TaskCall(self.app, self.options.tenant, new_job(self.task, args, kwargs, self.options))

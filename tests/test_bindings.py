@@ -41,7 +41,7 @@ from tenure.lease.tasks import Registry
 from tenure.lease.who import whoami
 from tenure.rows import BoundRow
 from tenure.scripts import Scripts
-from tenure.scripts.errors import BadInput, NotAllowed, StoreUnreachable, UnknownBinding
+from tenure.scripts.errors import BadInput, NotAllowed, RightsUnknown, StoreUnreachable, UnknownBinding
 from tenure.testing import START, Died, Faults, wait_until
 
 from . import binder_process
@@ -554,6 +554,29 @@ def test_only_true_is_a_yes(app: Tenure, load: Any) -> None:
     app.binding("odd", print, may=lambda user, record: "maybe")  # type: ignore[arg-type, return-value]
     with pytest.raises(NotAllowed):
         load.using(binding="odd").enqueue()
+
+
+def test_who_cannot_be_asked_for_may_not(app: Tenure, load: Any) -> None:
+    app.mask("s3cret-rights")
+
+    def may(user: str, record: BoundRecord) -> bool:
+        raise OSError(f"no way to db://tenure:hunter2222@rights with s3cret-rights for {user}")
+
+    def no(user: str, record: BoundRecord) -> bool:
+        raise NotAllowed("not on Sundays")
+
+    app.binding("away", print, may=may)
+    app.binding("strict", print, may=no)
+
+    for ask in (load.using(binding="away").enqueue, load.using(binding="away").call):
+        with pytest.raises(RightsUnknown, match="`may` of binding 'away' raised OSError: no way") as failed:
+            ask()
+        assert isinstance(failed.value.__cause__, OSError)
+        assert "hunter2222" not in str(failed.value)
+        assert "s3cret-rights" not in str(failed.value)
+    with pytest.raises(NotAllowed, match="not on Sundays"):
+        load.using(binding="strict").enqueue()
+    assert app.jobs.list().items == []
 
 
 def test_who_is_not_named_is_who_runs_the_process(app: Tenure) -> None:

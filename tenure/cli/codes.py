@@ -178,6 +178,10 @@ _ERRORS: dict[str, tuple[str, str]] = {
         "the binding's `may` does not let this user start a task for that record: no task was made, no row touched",
         "start it as somebody who may, or for another record",
     ),
+    "RIGHTS_UNKNOWN": (
+        "the application's own `may` of a binding, or `authorize` of app.progress, raised an error: nothing was done",
+        "mend what it asks, or the function itself; its sentence or the application's log has the error",
+    ),
     "NOT_STARTABLE": (
         "the task is not offered over HTTP",
         "register it with @app.background(..., startable=True), or start it with tenure background start",

@@ -21,6 +21,20 @@ from tenure.scripts.states import State
 from ..given import START, claim
 from .terminal import Cli
 
+RIGHTS = """
+from tenure import Tenure
+
+app = Tenure()
+
+@app.background("count")
+def count() -> None: ...
+
+def may(user, record):
+    raise ConnectionError("rights are down")
+
+app.binding("boom", print, may=may)
+"""
+
 
 def test_a_task_is_started_with_named_or_positional_arguments(cli: Cli, app: Tenure) -> None:
     named = cli("background", "start", "shop.count", '{"to": 3}', "--app", "shop:app")
@@ -312,6 +326,20 @@ def test_it_may_be_bound_to_a_record(cli: Cli, app: Tenure) -> None:
     assert (nobody.code, "may not start" in nobody.err) == (4, True)
     assert (unknown.code, "did you mean 'orders'?" in unknown.err) == (2, True)
     assert (odd.code, "order" in odd.err) == (2, True)
+
+
+def test_a_start_fails_in_words_when_who_may_cannot_be_asked(cli: Cli, app: Tenure) -> None:
+    (cli.folder / "rights.py").write_text(RIGHTS)
+    start = ("background", "start", "count", "--app", "rights:app", "--record", "order:1")
+
+    said = cli(*start, "--binding", "boom")
+
+    assert (said.code, said.out) == (1, "")
+    assert "error RIGHTS_UNKNOWN: " in said.err
+    assert "`may` of binding 'boom' raised ConnectionError: rights are down; nothing was made" in said.err
+    assert "next: mend what `may` asks" in said.err
+    assert "Traceback" not in said.err
+    assert app.jobs.list().items == []
 
 
 def test_tasks_are_found_by_their_record_and_say_how_its_row_follows(cli: Cli, app: Tenure) -> None:

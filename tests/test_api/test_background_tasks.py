@@ -382,6 +382,28 @@ def test_whoever_may_not_gets_no_task_and_no_row(shop: Tenure, client: TestClien
     assert rows == []
 
 
+def test_who_cannot_be_asked_for_may_start_nothing(
+    shop: Tenure, client: TestClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    def may(user: str, record: object) -> bool:
+        raise ConnectionError("no answer from db://tenure:hunter2222@rights \x1b[31m")
+
+    shop.binding("orders", print, may=may)
+    asked = {"task": "orders.sync", "binding": "orders", "record": {"type": "order", "id": "7"}}
+
+    problem = refused(client.post("/background-tasks", json=asked), 500, "RIGHTS_UNKNOWN")
+
+    assert (
+        "`may` of binding 'orders' raised ConnectionError: no answer from db://tenure:***@"
+        in problem["detail"]
+    )
+    assert "nothing was made" in problem["detail"]
+    assert "\x1b" not in problem["detail"]
+    assert problem["traceId"] in caplog.text
+    assert "in may" in caplog.text
+    assert client.get("/background-tasks").json()["items"] == []
+
+
 def test_a_row_that_cannot_be_written_is_shown_and_changes_nothing(
     shop: Tenure, client: TestClient, hand: Hand
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import Mount
 from starlette.testclient import TestClient
@@ -15,7 +16,7 @@ from tenure.api import progress_app
 from tenure.lease.outcome import Fail, NextChunk, Succeed
 from tenure.lease.payload import pack
 from tenure.lease.requests import Options
-from tenure.scripts.errors import BadInput
+from tenure.scripts.errors import BadInput, NotAllowed
 
 from .conftest import Hand, refused
 
@@ -91,6 +92,39 @@ def test_it_may_be_asked_by_a_coroutine(shop: Tenure) -> None:
     assert client.get(f"/tasks/{job}").status_code == 404
     with pytest.raises(BadInput, match="cannot be called"):
         shop.progress(authorize="ada")  # type: ignore[arg-type]
+
+
+def test_who_cannot_be_asked_for_sees_nothing(shop: Tenure, caplog: pytest.LogCaptureFixture) -> None:
+    async def later(request: Request, task: dict[str, Any]) -> bool:
+        raise OSError("rights at 10.0.0.7 are down")
+
+    def now(request: Request, task: dict[str, Any]) -> bool:
+        raise OSError("rights at 10.0.0.7 are down")
+
+    job = Site(shop).start()
+    for authorize in (later, now):
+        client = TestClient(shop.progress(authorize=authorize))
+        for what in ("", "/events", "/page"):
+            caplog.clear()
+            answer = client.get(f"/tasks/{job}{what}")
+            problem = refused(answer, 500, "RIGHTS_UNKNOWN")
+            assert "10.0.0.7" not in answer.text
+            assert "the application failed to answer" in problem["detail"]
+            assert problem["traceId"] in caplog.text
+            assert "OSError: rights at 10.0.0.7" in caplog.text
+
+
+@pytest.mark.parametrize("no", [HTTPException(403), NotAllowed("not yours")], ids=["http", "ours"])
+def test_a_no_may_be_raised(shop: Tenure, no: Exception) -> None:
+    def authorize(request: Request, task: dict[str, Any]) -> bool:
+        raise no
+
+    site = Site(shop)
+    client = TestClient(shop.progress(authorize=authorize))
+
+    his, none = client.get(f"/tasks/{site.start()}"), client.get(f"/tasks/{'0' * 26}")
+
+    assert refused(his, 404, "NOT_FOUND")["hint"] == refused(none, 404, "NOT_FOUND")["hint"]
 
 
 def test_nothing_can_be_changed(site: Site) -> None:
