@@ -11,12 +11,12 @@ from ..lease.context import Record, check_record
 from ..lease.jobs import JobView
 from ..lease.ledger import Ledger
 from ..lease.limits import check_concurrency_key
-from ..lease.requests import Options
+from ..lease.requests import Options, check_idempotency_field, check_idempotency_key
 from ..lease.tasks import Task
 from ..scripts.errors import NotFound
 from ..scripts.states import State
 from . import views
-from .calls import CALL, read_call
+from .calls import CALL, Call, read_call
 from .fields import Fields
 from .job_filters import query_of, read_page
 from .jobs import MOST, read_from, read_token, read_when
@@ -49,14 +49,16 @@ class Background:
         """Start a task; asked again with the same idempotency key, answer the one that runs."""
         fields = Fields.of_body(body, START)
         call, reason = read_call(fields, self._app.registry), fields.reason()
-        tenant, key, by = fields.tenant(), fields.text("idempotencyKey"), fields.texts("idempotencyFields")
-        record, binding = _record(fields), fields.text("binding")
+        tenant, record, binding = fields.tenant(), _record(fields), fields.text("binding")
+        key, by = _idempotency(fields, call)
         if binding is not None:
             with fields.checking("binding"):
                 self._app.check_binding(binding)
+            if not fields.given("record"):
+                fields.refuse("record", 'must be given with a binding: {"type": "order", "id": "4711"}')
         concurrency_key = fields.text("concurrencyKey")
         if concurrency_key is not None:
-            with fields.checking("concurrencyKey"):
+            with fields.checking("concurrencyKey", hint=""):
                 check_concurrency_key(concurrency_key)
         fields.done()
         options = Options(
@@ -92,9 +94,10 @@ class Background:
         ledger = self._app.ledger(tenant)
         view = background_task(ledger, request.path_params["id"])
         before = ledger.cancel(view.id, reason or "", who(request))
-        log.info("%s canceled, it was %s: %s", view.id, before, escaped(reason or "no reason given"))
-        content = views.background_task(background_task(ledger, view.id))
-        return answer({**content, "changed": before != State.CANCELED})
+        changed = before != State.CANCELED
+        done = f"canceled, it was {before}" if changed else "cancel changed nothing"
+        log.info("%s %s: %s", view.id, done, escaped(reason or "no reason given"))
+        return answer({**views.background_task(background_task(ledger, view.id)), "changed": changed})
 
     def retry(self, request: Request, body: bytes) -> Response:
         """Begin a new round of it, at its last checkpoint or from the start, and answer it as it then stands."""
@@ -118,6 +121,26 @@ class Background:
         return answer({**views.background_task(background_task(ledger, view.id)), "changed": True})
 
 
+def _idempotency(fields: Fields, call: Call | None) -> tuple[str | None, list[str] | None]:
+    """The idempotency key, or the names of the arguments of which it is made."""
+    key, names = fields.text("idempotencyKey"), fields.texts("idempotencyFields")
+    if key is not None:
+        with fields.checking("idempotencyKey", hint=""):
+            check_idempotency_key(key)
+    if names is None or not fields.fine("idempotencyFields"):
+        return key, names
+    if fields.given("idempotencyKey"):
+        fields.refuse("idempotencyFields", "stands beside idempotencyKey; leave one out")
+    if not names:
+        fields.refuse("idempotencyFields", "must name an argument of the task, or be left out")
+    elif call:
+        named = call.task.named(tuple(call.args), call.kwargs)
+        for at, name in enumerate(names):
+            with fields.checking("idempotencyFields", at=at):
+                check_idempotency_field(call.task, name, named)
+    return key, names
+
+
 def _record(fields: Fields) -> Record | None:
     """The business record that `{type, id}` names."""
     named = fields.part("record", ("type", "id"))
@@ -125,7 +148,7 @@ def _record(fields: Fields) -> Record | None:
         return None
     record = (named.needed_text("type"), named.needed_text("id"))
     if all(record):
-        with fields.checking("record"):
+        with fields.checking("record", hint='{"type": "order", "id": "4711"}'):
             check_record(record)
     return record
 

@@ -23,7 +23,9 @@ def read_call(fields: Fields, registry: Registry) -> Call | None:
     if key:
         with fields.checking("task"):
             task = registry.get(key)
-            with fields.checking("args"):
+            if not (fields.fine("args") and fields.fine("kwargs")):
+                return None
+            with fields.checking("kwargs" if kwargs and not args else "args"):
                 task.bind(tuple(args), kwargs)
                 return Call(task, args, kwargs)
     return None

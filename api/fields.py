@@ -64,16 +64,22 @@ class Fields:
         if self._wrong:
             raise BadFields(self._wrong)
 
-    def refuse(self, name: str, message: str, code: str = BadInput.code) -> None:
-        self._wrong.append(Wrong(f"{self._at}{pointed(name)}", message, code))
+    def refuse(self, name: str, message: str, code: str = BadInput.code, *, at: int | None = None) -> None:
+        """Remember what is wrong with the field `name`, or with its entry `at`."""
+        entry = "" if at is None else f"/{at}"
+        self._wrong.append(Wrong(f"{self._at}{pointed(name)}{entry}", message, code))
 
     @contextmanager
-    def checking(self, name: str) -> Generator[None]:
-        """What the block raises as BadInput is what is wrong with the field `name`."""
+    def checking(self, name: str, *, at: int | None = None, hint: str | None = None) -> Generator[None]:
+        """What the block raises as BadInput is what is wrong with the field `name`, or with its entry `at`.
+
+        `hint` stands instead of a hint that speaks to who writes Python.
+        """
         try:
             yield
         except BadInput as exc:
-            self.refuse(name, f"{exc}; {exc.hint}" if exc.hint else str(exc), exc.code)
+            todo = exc.hint if hint is None else hint
+            self.refuse(name, f"{exc}; {todo}" if todo else str(exc), exc.code, at=at)
 
     def text(self, name: str, limit: int = TEXT_LIMIT) -> str | None:
         value = self._values.get(name)

@@ -256,21 +256,27 @@ def _idempotency_key(
         raise BadInput("idempotency_key and idempotency_fields are both given", hint="leave one out")
     if fields is not None:
         named = task.named(tuple(args), dict(kwargs))
-        missing = [name for name in fields if name not in named]
-        if missing or not fields:
-            raise BadInput(
-                f"idempotency field {missing[0] if missing else ''!r:.60} is not an argument of {task.key}",
-                hint=f"its arguments are: {', '.join(named) or 'none'}",
-            )
-        chosen = pack([[name, named[name]] for name in sorted(fields)], what="idempotency fields")
+        for name in fields or [""]:
+            check_idempotency_field(task, name, named)
+        chosen = pack([[name, named[name]] for name in sorted(set(fields))], what="idempotency fields")
         return f"{task.key}:{digest(chosen)}"
     return key
+
+
+def check_idempotency_field(task: Task, name: str, named: Mapping[str, Any]) -> None:
+    """Return if `name` is one of the arguments `named` of a call of `task`, else refuse it."""
+    if name not in named:
+        raise BadInput(
+            f"idempotency field {name!r:.60} is not an argument of {task.key}",
+            hint=f"its arguments are: {', '.join(named) or 'none'}",
+        )
 
 
 # -- the options, each with its rule ----------------------------------------------------------------------------------
 
 
-def _check_key(key: object) -> None:
+def check_idempotency_key(key: object) -> None:
+    """Return if `key` may be one, else refuse it."""
     if not is_text(key, 1, KEY_LIMIT):
         raise BadInput(
             f"idempotency key {key!r:.60} is not allowed: text of 1 to {KEY_LIMIT} bytes",
@@ -313,7 +319,7 @@ def _check_duration(what: str, least_ms: int = 0) -> Callable[[Any], object]:
 
 _CHECKS: Mapping[str, Callable[[Any], object]] = {
     "tenant": check_tenant,
-    "idempotency_key": _check_key,
+    "idempotency_key": check_idempotency_key,
     "idempotency_fields": _check_fields,
     "unique": _check_unique,
     "priority": check_priority,

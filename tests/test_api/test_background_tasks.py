@@ -107,6 +107,70 @@ def test_arguments_may_be_the_idempotency_key(client: TestClient) -> None:
     assert start(client, idempotencyFields=["shop"], args=["south"])["created"]
 
 
+def test_an_argument_that_is_named_twice_makes_the_same_key(client: TestClient) -> None:
+    first = start(client, idempotencyFields=["shop"])
+
+    assert start(client, idempotencyFields=["shop", "shop"]) == {**first, "created": False}
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        (
+            {"idempotencyKey": "k", "idempotencyFields": ["shop", "day"]},
+            {
+                "/idempotencyFields": "stands beside idempotencyKey; leave one out",
+                "/idempotencyFields/1": "idempotency field 'day' is not an argument of orders.sync; "
+                "its arguments are: shop",
+            },
+        ),
+        (
+            {"idempotencyFields": []},
+            {"/idempotencyFields": "must name an argument of the task, or be left out"},
+        ),
+        ({"idempotencyFields": [7]}, {"/idempotencyFields": "must be an array of text"}),
+        (
+            {"idempotencyKey": "ü" * 501},
+            {"/idempotencyKey": f"idempotency key {'ü' * 501!r:.60} is not allowed: text of 1 to 1000 bytes"},
+        ),
+        (
+            {"binding": "orders"},
+            {"/record": 'must be given with a binding: {"type": "order", "id": "4711"}'},
+        ),
+        ({"args": 5, "kwargs": {"x": 1}}, {"/args": "must be an array, it is 5"}),
+        (
+            {
+                "args": ["a", "b"],
+                "idempotencyKey": "k",
+                "idempotencyFields": ["x"],
+                "binding": "order",
+                "concurrencyKey": "ü" * 101,
+            },
+            {
+                "/args": "task orders.sync does not take these arguments: too many positional arguments; "
+                "its signature is orders.sync(shop: 'str' = 'north')",
+                "/idempotencyFields": "stands beside idempotencyKey; leave one out",
+                "/binding": "no binding 'order' is registered; did you mean 'orders'?",
+                "/record": 'must be given with a binding: {"type": "order", "id": "4711"}',
+                "/concurrencyKey": f"concurrency_key {'ü' * 101!r:.60} is not allowed: text of 1 to 200 bytes",
+            },
+        ),
+    ],
+    ids=["both", "none named", "no text", "long key", "no record", "args alone", "all"],
+)
+def test_all_that_is_wrong_with_a_start_is_told_at_once_in_the_words_of_its_body(
+    shop: Tenure, client: TestClient, body: dict[str, Any], wrong: dict[str, str]
+) -> None:
+    shop.binding("orders", print, may=lambda user, record: True)
+
+    answer = client.post("/background-tasks", json={"task": "orders.sync", **body})
+
+    problem = answer.json()
+    assert answer.status_code == 400
+    assert {one["pointer"]: one["message"] for one in problem["errors"]} == wrong
+    assert client.get("/background-tasks").json()["items"] == []
+
+
 def test_an_unknown_task_is_told_with_the_nearest(client: TestClient) -> None:
     problem = refused(client.post("/background-tasks", json={"task": "orders.sinc"}), 400, "UNKNOWN_TASK")
 
@@ -130,15 +194,17 @@ def test_only_what_is_offered_may_be_started(client: TestClient, task: str, why:
     assert client.get("/jobs").json()["items"] == []
 
 
-@pytest.mark.parametrize("body", [{"args": [1, 2, 3]}, {"kwargs": {"shp": "north"}}])
+@pytest.mark.parametrize(
+    ("body", "at"), [({"args": [1, 2, 3]}, "/args"), ({"kwargs": {"shp": "north"}}, "/kwargs")], ids=str
+)
 def test_arguments_the_task_does_not_take_are_refused_with_its_signature(
-    client: TestClient, body: dict[str, Any]
+    client: TestClient, body: dict[str, Any], at: str
 ) -> None:
     problem = refused(
         client.post("/background-tasks", json={"task": "orders.sync", **body}), 400, "BAD_INPUT"
     )
 
-    assert pointers(problem) == ["/args"]
+    assert pointers(problem) == [at]
     assert "orders.sync(shop: 'str' = 'north')" in problem["errors"][0]["message"]
 
 
@@ -198,8 +264,12 @@ def test_a_failure_stays_where_it_was_and_the_retry_goes_on_from_there(
     assert done["finishedAt"] is not None
 
 
-def test_cancel_holds_and_may_be_asked_twice(client: TestClient, hand: Hand) -> None:
-    url = f"/background-tasks/{start(client)['id']}"
+def test_cancel_holds_and_may_be_asked_twice(
+    client: TestClient, hand: Hand, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "tenure.api")
+    task_id = start(client)["id"]
+    url = f"/background-tasks/{task_id}"
     hand.take()
 
     first = client.post(f"{url}/cancel", json={"reason": "wrong shop"})
@@ -209,6 +279,11 @@ def test_cancel_holds_and_may_be_asked_twice(client: TestClient, hand: Hand) -> 
     assert first.json()["status"] == "canceled"
     assert first.json()["changed"] is True
     assert second.json() == {**first.json(), "changed": False}
+    said = [line for line in caplog.messages if task_id in line and "cancel" in line]
+    assert said == [
+        f"{task_id} canceled, it was running: wrong shop",
+        f"{task_id} cancel changed nothing: no reason given",
+    ]
 
 
 def test_a_change_takes_its_tenant_from_the_body_alone(client: TestClient) -> None:
