@@ -53,7 +53,7 @@ def create_api(app: App) -> Starlette:
     api = Starlette(
         routes=[*routes(app, hub), Mount("/progress", progress)],
         middleware=[Middleware(Guard), Middleware(CatchAll)],
-        exception_handlers={TenureError: on_error, HTTPException: on_http_error},
+        exception_handlers={TenureError: on_error, HTTPException: on_http_error("/tasks")},
         lifespan=lifespan,
     )
     api.router.redirect_slashes = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
@@ -104,19 +104,27 @@ async def on_error(_request: Request, exc: Exception) -> Response:
     return problem(exc)
 
 
-async def on_http_error(request: Request, exc: Exception) -> Response:
-    """Starlette's handler of what its router refuses: an unknown path, a method the path does not have."""
-    assert isinstance(exc, HTTPException)
-    path = request.url.path
-    if exc.status_code == 405:
-        allowed = (exc.headers or {}).get("Allow", "")
-        refused = refusals.MethodNotAllowed(
-            f"{request.method} is not a method of {path!r:.120}", hint=f"it has {allowed}"
+def on_http_error(beginning: str) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """Starlette's handler of what its router refuses: an unknown path, a method the path does not have.
+
+    `beginning` is a path below the application's root that is there, for who looks for one.
+    """
+
+    async def answer(request: Request, exc: Exception) -> Response:
+        assert isinstance(exc, HTTPException)
+        path = request.url.path
+        if exc.status_code == 405:
+            allowed = (exc.headers or {}).get("Allow", "")
+            refused = refusals.MethodNotAllowed(
+                f"{request.method} is not a method of {path!r:.120}", hint=f"it has {allowed}"
+            )
+            return problem(refused, exc.headers)
+        first = f"{request.scope.get('root_path', '')}{beginning}"
+        return problem(
+            refusals.NoSuchPath(f"there is nothing at {path!r:.120}", hint=f"GET {first} is a beginning")
         )
-        return problem(refused, exc.headers)
-    return problem(
-        refusals.NoSuchPath(f"there is nothing at {path!r:.120}", hint="GET /tasks is a beginning")
-    )
+
+    return answer
 
 
 class CatchAll:

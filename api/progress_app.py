@@ -103,7 +103,7 @@ def create_progress(app: App, authorize: Authorize) -> Starlette:
     web = Starlette(
         routes=routes(app, hub, authorize),
         middleware=[Middleware(AnswerHeaders), Middleware(CatchAll)],
-        exception_handlers={TenureError: on_error, HTTPException: on_http_error},
+        exception_handlers={TenureError: on_error, HTTPException: on_http_error("/tasks/{id}")},
         lifespan=lifespan,
     )
     web.router.redirect_slashes = False

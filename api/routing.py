@@ -11,8 +11,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
-from .body import read_body, refuse_body
-from .fields import Fields
+from .body import pointed, read_body, refuse_body
+from .refusals import BadFields, Wrong
 
 Read = Callable[[Request], Response]
 Change = Callable[[Request, bytes], Response]
@@ -38,12 +38,20 @@ def resource(
     async def endpoint(request: Request) -> Response:
         change = changes.get(request.method)
         if change:
-            Fields.of_query(request.query_params.multi_items(), ()).done()
+            _refuse_query(request)
             return await run_in_threadpool(change, request, await read_body(request))
         refuse_body(request)
         return await run_in_threadpool(plain[request.method], request)
 
     return BySegments(path, endpoint, methods=[*changes, *plain])
+
+
+def _refuse_query(request: Request) -> None:
+    """What changes something is told all in its body."""
+    message = f"a {request.method} takes nothing from the query string; say it in the body"
+    names = dict.fromkeys(request.query_params.keys())
+    if names:
+        raise BadFields([Wrong(f"?{pointed(name)}", f'{message}: {{"{name:.60}": ...}}') for name in names])
 
 
 class BySegments(Route):

@@ -52,6 +52,14 @@ def stage_text(name: str) -> str:
     return text
 
 
+def warning_text(text: str) -> str:
+    """A warning as watchers get it. Raises BadInput for what is no text, and for none."""
+    said = message_text(text, "warning")
+    if not said:
+        raise BadInput("a warning needs words", hint='ctx.warn("row 7 has no price")')
+    return said
+
+
 def check_unit(unit: object) -> None:
     """Return if progress may be counted in `unit`, else refuse it."""
     if not isinstance(unit, str) or not 1 <= len(unit) <= UNIT_LIMIT or not unit.isprintable():

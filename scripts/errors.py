@@ -37,7 +37,10 @@ what was found and what would have been right.
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
+
+from .states import State, possible
 
 
 class TenureError(Exception):
@@ -219,4 +222,10 @@ def refusal(text: str) -> TenureError | None:
     code, _, said = text.partition(" ")
     kind = _BY_CODE.get(code)
     sentence, _, step = said.partition("; next: ")
-    return kind(sentence, hint=step) if kind else None
+    return kind(sentence, hint=step or (_possible(sentence) if kind is WrongState else "")) if kind else None
+
+
+def _possible(sentence: str) -> str:
+    """The next step after a refusal that ends with the state, as all do in `shared/move.lua`."""
+    found = re.search(r" refused: it is (\w+)", sentence)
+    return possible(State(found[1])) if found and found[1] in set(State) else ""

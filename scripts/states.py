@@ -76,6 +76,17 @@ BY_HAND: dict[str, bool] = {
 }
 
 
+_OF_ONE_JOB = ("retry", "reschedule", "cancel", "skip")
+
+
+def possible(state: State) -> str:
+    """What a person may do to a job in `state`, as the next step of what was refused."""
+    verbs = [verb for verb in _OF_ONE_JOB if state in MOVES[verb]]
+    if verbs:
+        return f"while it is {state}, it takes: {', '.join(verbs)}"
+    return f"nothing changes a {state} job; to do its work again make a new one"
+
+
 def lua_moves() -> str:
     """The table above as a Lua constructor, for the scripts' prelude."""
     rows = []

@@ -42,8 +42,6 @@ BoundStatus = Literal["accepted", "running", "done", "failed", "canceled"]
 """`accepted` is a task that waits: for its first start, for another try, in a pause. Between chunks it is `running`."""
 
 SAID_LIMIT = 300
-SAID_LOOK = 4000
-"""Of a longer error no more is searched for secrets, or shown."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _ENDS: Mapping[State, BoundStatus] = {
@@ -148,10 +146,10 @@ class Bindings:
         except NotAllowed:
             raise  # a no in its own words
         except Exception as exc:
-            said = self._app.registry.secrets.text(f"{type(exc).__name__}: {exc}"[:SAID_LOOK])
+            said = self._app.registry.secrets.beginning(f"{type(exc).__name__}: {exc}", SAID_LIMIT)
             raise RightsUnknown(
                 f"whether {user!r:.60} may start a task for {record.type} {record.id!r:.60} is not known: the "
-                f"application's own `may` of binding {name!r} raised {said:.{SAID_LIMIT}}; nothing was made",
+                f"application's own `may` of binding {name!r} raised {said}; nothing was made",
                 hint="mend what `may` asks, or `may` itself, then start it again",
             ) from exc
 

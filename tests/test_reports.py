@@ -125,6 +125,14 @@ def test_what_is_no_stage_is_refused_at_the_call(ctx: Ctx, link: Link, name: Any
     assert link.sent == []
 
 
+@pytest.mark.parametrize(("text", "says"), [("", "a warning needs words"), (7, "warning 7 is a int")])
+def test_what_is_no_warning_is_refused_at_the_call(ctx: Ctx, link: Link, text: Any, says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        ctx.warn(text)
+
+    assert link.sent == []
+
+
 def test_secrets_stand_in_nothing_that_a_task_says(ctx: Ctx, link: Link) -> None:
     ctx.mask("hunter2!")
 

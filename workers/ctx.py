@@ -22,6 +22,7 @@ from ..lease.reports import (
     note_text,
     stage_text,
     storable,
+    warning_text,
 )
 from ..scripts.errors import BadInput, Canceled, LeaseLost
 from .meter import Meter
@@ -249,10 +250,12 @@ class Ctx:
             self._link.report(self._ticket, Report(steps=steps, root=self.meter.lineage.root))
 
     def warn(self, text: str) -> None:
-        """Count a warning of a background task, and write it into its log. Raises BadInput for what is no text."""
-        self._link.report(
-            self._ticket, Report(lines=[f"warning: {self._words(text, 'warning')}"], warnings=1)
-        )
+        """Count a warning of a background task, and write it into its log.
+
+        Raises BadInput for what is no text, and for none.
+        """
+        said = warning_text(self._words(text, "warning"))
+        self._link.report(self._ticket, Report(lines=[f"warning: {said}"], warnings=1))
 
     def stage(self, name: str) -> None:
         """Say what a background task is at, as a label until the next one: nothing is counted or timed by it.

@@ -18,11 +18,12 @@ def read_arguments(text: str | None) -> tuple[list[object], dict[str, Any]]:
         return [], {}
     try:
         value: object = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as exc:
-        raise BadInput(
-            f"arguments {text!r:.80} are not JSON: {exc}",
-            hint="""quote them for the shell: '{"shop": "berlin"}'""",
-        ) from None
+    except json.JSONDecodeError as exc:
+        raise _no_json(text, exc, """quote them for the shell: '{"shop": "berlin"}'""") from None
+    except ValueError as exc:
+        raise _no_json(text, exc, "write null, or the number as text") from None
+    except RecursionError as exc:
+        raise _no_json(text, exc, "nest them less deeply") from None
     if isinstance(value, dict):
         return [], cast("dict[str, Any]", value)
     if isinstance(value, list):
@@ -36,6 +37,10 @@ def read_arguments(text: str | None) -> tuple[list[object], dict[str, Any]]:
 def read_instant(_ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
     """A callback of an option that is an instant."""
     return None if value is None else parse_instant(value, what=str(param.name))
+
+
+def _no_json(text: str, exc: Exception, hint: str) -> BadInput:
+    return BadInput(f"arguments {text!r:.80} are not JSON: {exc}", hint=hint)
 
 
 def _no_constant(name: str) -> NoReturn:

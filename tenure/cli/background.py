@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 
 from ..api import views
@@ -22,6 +24,8 @@ from .options import find_app, opened, output_option, tenant_option
 from .output import print_json, print_table, say
 from .progress import describe
 from .watch import watch as watch_job
+
+RECORD_HINT = "--record order:4711"
 
 
 @click.group()
@@ -65,6 +69,14 @@ def start(
     tenure background start orders.sync '{"shop": "berlin"}' --app shop.jobs:app
     """
     args, kwargs = read_arguments(arguments)
+    bound_to = _record(record)
+    if key is not None and key_fields:
+        raise BadInput("--key and --key-field are both given", hint="leave one of the two out")
+    if binding is not None and bound_to is None:
+        raise BadInput(
+            f"--binding {binding:.60} is given and no --record",
+            hint=f"{RECORD_HINT} says which row it writes",
+        )
     app = find_app(app_name, give="add --app shop.jobs:app")
     try:
         found = app.registry.get(task)
@@ -78,7 +90,7 @@ def start(
             idempotency_key=key,
             idempotency_fields=key_fields or None,
             concurrency_key=concurrency_key,
-            record=_record(record),
+            record=bound_to,
             binding=binding,
         )
         job = app.enqueue(found, args, kwargs, options)
@@ -128,7 +140,7 @@ def list_(
 def watch(job_id: str, tenant: str, as_json: bool) -> None:
     """Watch percent, rate and ETA until it has ended; exit code 1 unless it succeeded."""
     with opened() as app:
-        _of_background(find_job(app.ledger(tenant), app.archive, job_id))
+        _of_background(lambda: find_job(app.ledger(tenant), app.archive, job_id))
         watch_job(app, tenant, job_id, views.background_task if as_json else None)
 
 
@@ -170,16 +182,27 @@ def _record(text: str | None) -> Record | None:
     if text is None:
         return None
     kind, _, name = text.partition(":")
-    check_record((kind, name))
+    try:
+        check_record((kind, name))
+    except BadInput:
+        raise BadInput(
+            f"record {text!r:.80} is not TYPE:ID: a type of letters, digits, '_', '.' and '-', at most 64, and an id "
+            "without control characters",
+            hint=RECORD_HINT,
+        ) from None
     return kind, name
 
 
 def _get(ledger: Ledger, job_id: str) -> JobView:
     """The background task of that id. Raises NotFound, also for another kind of job."""
-    return _of_background(ledger.get(job_id))
+    return _of_background(lambda: ledger.get(job_id))
 
 
-def _of_background(job: JobView) -> JobView:
+def _of_background(read: Callable[[], JobView]) -> JobView:
+    try:
+        job = read()
+    except NotFound as exc:
+        raise NotFound(str(exc), hint="tenure background list, with --tenant for those of another") from exc
     if not job.background:
         raise NotFound(f"job {job.id} is no background task", hint=f"tenure jobs show {job.id}")
     return job

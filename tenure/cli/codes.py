@@ -25,7 +25,7 @@ class Explanation:
 def explanations() -> list[Explanation]:
     """All codes there are. Raises KeyError for one that nobody has explained; a test asks for all."""
     return [
-        *(Explanation(code, "error", *_ERRORS[code], exit_code(kind)) for code, kind in _errors().items()),
+        *(Explanation(code, "error", *_ERRORS[code], _exit_of(kind)) for code, kind in _errors().items()),
         *(Explanation(reason, "dead job", *_DEAD[reason]) for reason in DeadReason),
         *(Explanation(cause, "attempt", *_CAUSES[cause]) for cause in Cause),
     ]
@@ -39,6 +39,12 @@ def _errors() -> dict[str, type[TenureError]]:
             if isinstance(kind, type) and issubclass(kind, TenureError):
                 found.setdefault(kind.code, kind)
     return found
+
+
+def _exit_of(kind: type[TenureError]) -> int | None:
+    """The exit code of a command that ends with it; None for what only an answer over HTTP can be."""
+    only_http = kind.__module__ == refusals.__name__ and not issubclass(kind, errors.BadInput)
+    return None if only_http else exit_code(kind)
 
 
 _ERRORS: dict[str, tuple[str, str]] = {
@@ -74,8 +80,8 @@ _ERRORS: dict[str, tuple[str, str]] = {
         "use another key, or send the same task and arguments as the first time",
     ),
     "WRONG_STATE": (
-        "a job in this state does not allow that",
-        "tenure jobs show ID says in which state it is",
+        "a job in this state does not allow that; the sentence names the state",
+        "failed, dead and canceled ones take retry, pending ones reschedule, all but succeeded ones cancel and skip",
     ),
     "STALE_PLAN": (
         "the schedule or job has changed since it was read",

@@ -54,7 +54,9 @@ def api(app_name: str | None, host: str, port: int) -> None:
 
 def served(app: Tenure) -> Starlette:
     """The API under /api, and beside it nothing but problems."""
-    return Starlette(routes=[Mount("/api", app.api())], exception_handlers={HTTPException: on_http_error})
+    return Starlette(
+        routes=[Mount("/api", app.api())], exception_handlers={HTTPException: on_http_error("/api/tasks")}
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -78,8 +78,52 @@ def test_arguments_may_be_its_key(cli: Cli) -> None:
     assert created
     assert start('{"to": 3}') == (False, job)
     assert start("[4]")[0]
-    for wrong in (("--key-field", "nothing"), ("--key-field", "to", "--key", "k")):
-        assert cli(*begin, "[3]", *wrong).code == 2
+    assert start_fails(cli, "--key-field", "nothing").endswith("next: its arguments are: to\n")
+
+
+def start_fails(cli: Cli, *options: str) -> str:
+    said = cli("background", "start", "shop.count", "[3]", "--app", "shop:app", *options)
+    assert (said.code, said.out) == (2, "")
+    return said.err
+
+
+@pytest.mark.parametrize(
+    ("options", "says", "todo"),
+    [
+        (
+            ("--key-field", "to", "--key", "k"),
+            "--key and --key-field are both given",
+            "leave one of the two out",
+        ),
+        (("--record", "order"), "record 'order' is not TYPE:ID", "--record order:4711"),
+        (("--binding", "orders"), "--binding orders is given and no --record", "--record order:4711 says"),
+    ],
+)
+def test_options_that_do_not_fit_are_told_in_words_of_the_command_line(
+    cli: Cli, app: Tenure, options: tuple[str, ...], says: str, todo: str
+) -> None:
+    said = start_fails(cli, *options)
+
+    assert says in said
+    assert f"next: {todo}" in said
+    assert app.jobs.list().items == []
+
+
+@pytest.mark.parametrize("verb", ["watch", "cancel", "retry"])
+def test_who_names_no_task_is_led_to_the_list_of_tasks(cli: Cli, verb: str) -> None:
+    said = cli("background", verb, "nope")
+
+    assert (said.code, said.out) == (3, "")
+    assert "next: tenure background list" in said.err
+
+
+def test_what_a_task_in_this_state_does_not_allow_says_what_it_allows(cli: Cli, app: Tenure) -> None:
+    start = cli("background", "start", "shop.count", "[3]", "--app", "shop:app")
+
+    said = cli("background", "retry", start.out.strip())
+
+    assert said.code == 4
+    assert "next: while it is pending, it takes: reschedule, cancel, skip" in said.err
 
 
 def test_it_may_need_a_concurrency_key(cli: Cli, app: Tenure) -> None:
@@ -104,9 +148,11 @@ def test_another_start_under_the_same_key_is_refused(cli: Cli, app: Tenure) -> N
     ("text", "says"),
     [
         ("{to: 3}", "are not JSON: Expecting property name"),
+        ("{to: 3}", "next: quote them for the shell"),
         ("3", "neither object nor array"),
         ("[NaN]", "NaN is no number in JSON"),
-        ("[" * 100_000, "are not JSON"),
+        ('{"to": NaN}', "next: write null, or the number as text"),
+        ("[" * 100_000, "next: nest them less deeply"),
         ('{"too": 3}', "task shop.count does not take these arguments"),
         (f'{{"to": {10**30}}}', "cannot be stored"),
     ],

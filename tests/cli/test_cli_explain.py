@@ -65,4 +65,5 @@ def test_an_errors_exit_code_is_told(cli: Cli) -> None:
     exits = {one["code"]: one["exit"] for one in cli("explain", "-o", "json").json}
 
     assert (exits["JOB_FAILED"], exits["BAD_CRON"], exits["NOT_FOUND"]) == (1, 2, 3)
+    assert (exits["RIGHTS_UNKNOWN"], exits["BAD_JSON"], exits["NOT_STARTABLE"]) == (1, 2, None)
     assert (exits["KEY_REUSED"], exits["STORE_EVICTS"], exits["STORE_UNREACHABLE"]) == (4, 4, 5)

@@ -292,6 +292,7 @@ def test_a_change_takes_its_tenant_from_the_body_alone(client: TestClient) -> No
     problem = refused(client.post(f"/background-tasks/{task['id']}/cancel?tenant=acme"), 400, "BAD_INPUT")
 
     assert pointers(problem) == ["?tenant"]
+    assert "say it in the body" in problem["errors"][0]["message"]
     assert client.post(f"/background-tasks/{task['id']}/cancel", json={"tenant": "acme"}).status_code == 200
 
 
@@ -299,7 +300,9 @@ def test_what_has_succeeded_cannot_be_canceled(client: TestClient, hand: Hand) -
     url = f"/background-tasks/{start(client)['id']}"
     hand.work(Succeed())
 
-    refused(client.post(f"{url}/cancel"), 409, "WRONG_STATE")
+    problem = refused(client.post(f"{url}/cancel"), 409, "WRONG_STATE")
+
+    assert problem["hint"] == "nothing changes a succeeded job; to do its work again make a new one"
 
 
 def test_a_reason_stands_in_the_log_and_cannot_forge_a_line(

@@ -94,6 +94,12 @@ def test_it_may_be_asked_by_a_coroutine(shop: Tenure) -> None:
         shop.progress(authorize="ada")  # type: ignore[arg-type]
 
 
+def test_an_unknown_path_leads_to_one_that_the_mount_has(site: Site) -> None:
+    problem = refused(site.client.get("/my/tasks/"), 404, "NO_SUCH_PATH")
+
+    assert problem["hint"] == "GET /my/tasks/tasks/{id} is a beginning"
+
+
 def test_who_cannot_be_asked_for_sees_nothing(shop: Tenure, caplog: pytest.LogCaptureFixture) -> None:
     async def later(request: Request, task: dict[str, Any]) -> bool:
         raise OSError("rights at 10.0.0.7 are down")

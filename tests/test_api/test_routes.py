@@ -122,6 +122,7 @@ def test_every_error_has_a_status() -> None:
         errors.TenureError: 500,
         errors.Canceled: 500,
         errors.JobFailed: 500,
+        errors.RightsUnknown: 500,
     }
     assert all(issubclass(kind, errors.TenureError) for kind in STATUSES)
 
