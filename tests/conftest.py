@@ -19,6 +19,8 @@ from .mutants import mutations
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from tenure.archive import Archive
+
 settings.register_profile("untimed", deadline=None)  # a busy machine is no mistake
 settings.load_profile("untimed")
 
@@ -60,6 +62,20 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/shop.db"
     return str(request.getfixturevalue("postgresql"))
+
+
+@pytest.fixture
+def archive(database: str) -> Iterator[Archive]:
+    """An archive in a database of each kind, with its tables, empty."""
+    from tenure.archive import Archive, tables
+
+    archive = Archive.at(database)
+    archive.create()
+    with archive.engine.begin() as db:
+        for table in tables.KEYS:
+            db.execute(table.delete())
+    yield archive
+    archive.close()
 
 
 @pytest.fixture

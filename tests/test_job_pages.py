@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -85,18 +85,6 @@ class Past:
         return [
             job.id for job in self.jobs[::-1] if status in (None, job.status) and task in (None, job.task)
         ]
-
-
-@pytest.fixture
-def archive(database: str, tenure_namespace: str) -> Iterator[Archive]:
-    """A database of the test's own, empty."""
-    archive = Archive.at(database)
-    archive.create()
-    with archive.engine.begin() as db:
-        for table in tables.KEYS:
-            db.execute(table.delete())
-    yield archive
-    archive.close()
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@
 local STALE_MS = 10000
 
 local key = K.schedule(job_key)
-local at_revision, next_fire, last_fire, paced_until, named, paused = unpack(redis.call('HMGET', key, 'revision',
-  'next:' .. trigger, 'last:' .. trigger, 'pace:' .. trigger, 'calendar:' .. trigger, 'paused'))
+local at_revision, next_fire, last_fire, paced_until, named, unread, paused = unpack(redis.call('HMGET', key, 'revision',
+  'next:' .. trigger, 'last:' .. trigger, 'pace:' .. trigger, 'calendar:' .. trigger, 'unread:' .. trigger, 'paused'))
 if not at_revision then return refuse('NOT_FOUND', 'schedule ' .. job_key .. ' is not stored') end
 
 local steps, newest, at = {}, planned - 1, FIRST
@@ -98,5 +98,6 @@ for _, step in ipairs(steps) do
   end
 end
 if last_step and last_step.delay ~= '' then redis.call('HSET', key, 'pace:' .. trigger, text(free + last_step.delay + pace)) end
+if unread then redis.call('HDEL', key, 'unread:' .. trigger) end
 plan_next(job_key, trigger, following, false, it)
 return {text(made_jobs), news(), earliest_fire(it), tick()}

@@ -35,6 +35,7 @@ for at = 1, #fields, 2 do
   if trigger then
     local told = tonumber(fields[at + 1]) <= now and due[trigger]
     if told then pass_over(job_key, trigger, told) end
+    redis.call('HDEL', key, 'unread:' .. trigger)
     plan_next(job_key, trigger, told and told.following or after_observed(job_key, trigger, fields[at + 1]), pause == '1')
   end
 end

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from tenure import Tenure
 from tenure.api import views
-from tenure.archive import Archive, Archiver, tables
+from tenure.archive import Archive, Archiver
 from tenure.lease.ledger import NewJob
 from tenure.lease.outcome import Succeed
 from tenure.testing import wipe
@@ -19,18 +19,6 @@ from tenure.testing import wipe
 from .terminal import Cli
 
 NOWHERE = {"sqlite": "sqlite:////nowhere/at/all.db", "postgresql": "postgresql+psycopg://x@/x?host=/nowhere"}
-
-
-@pytest.fixture
-def archive(database: str) -> Iterator[Archive]:
-    """An empty one."""
-    archive = Archive.at(database)
-    archive.create()
-    with archive.engine.begin() as db:
-        for table in tables.KEYS:
-            db.execute(table.delete())
-    yield archive
-    archive.close()
 
 
 @pytest.fixture

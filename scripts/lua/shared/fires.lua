@@ -139,7 +139,6 @@ local function plan_next(job_key, trigger, following, paused, it)
   else
     redis.call('HSET', K.schedule(job_key), 'next:' .. trigger, following)
   end
-  redis.call('HDEL', K.schedule(job_key), 'unread:' .. trigger)
   redis.call('ZREM', K.observed(), member)
   if following == '' or paused then
     redis.call('ZREM', K.triggers(), member)
