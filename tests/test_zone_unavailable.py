@@ -97,6 +97,18 @@ def test_one_that_cannot_be_read_stops_no_other(clockwork: Clockwork, machine: M
     assert minutes(clockwork) == []
 
 
+def test_what_passes_after_a_pause_is_not_put_down_to_the_zone_any_more(
+    clockwork: Clockwork, machine: Machine
+) -> None:
+    pass_blind(clockwork, machine, 0, 1)
+    pausing.pause(clockwork.schedules(FIRST + MINUTE + SECOND), KEY)
+    pausing.resume(clockwork.schedules(FIRST + MINUTE + 2 * SECOND), KEY)
+
+    clockwork.fire(FIRST + 5 * MINUTE + SECOND)
+
+    assert minutes(clockwork)[-2:] == [(2, 4, "skipped", "coalesced"), (5, 5, "fired", None)]
+
+
 def test_a_scheduler_that_can_read_it_fires_in_time(clockwork: Clockwork, machine: Machine) -> None:
     for minute in range(3):
         pass_blind(clockwork, machine, minute, minute)
